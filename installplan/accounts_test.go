@@ -25,9 +25,9 @@ import (
 
 const accountAnnotation = "olmcore/service-account"
 
-// TestPlanKeepsTheAccountThatItWasMadeUnder: no later group, and nothing that is written into the plan, gives it more
-// rights than that account has.
-func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
+// TestPlanKeepsItsServiceAccount checks that a later OperatorGroup, or a change of the plan, gives the plan no more
+// permissions than the ServiceAccount that it was created under.
+func TestPlanKeepsItsServiceAccount(t *testing.T) {
 	annotated := func(value string) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) { p.Annotations = map[string]string{accountAnnotation: value} }
 	}
@@ -43,9 +43,9 @@ func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 	otherName := Scoped("weak")
 	otherName.Status.ServiceAccountRef = olmReference("strong")
 	const (
-		anew        = "; delete the plan to have it made anew"
-		gone        = "made under service account ops/weak, and the operator group of the namespace names none now" + anew
-		replaced    = "made under service account ops/weak, and the operator group of the namespace names ops/strong now" + anew
+		anew        = "; delete the plan to create it again"
+		gone        = "created under service account ops/weak, but the operator group of the namespace names none now" + anew
+		replaced    = "created under service account ops/weak, but the operator group of the namespace names ops/strong now" + anew
 		unconfirmed = "please make sure the service account exists. sa=weak operatorgroup=ops/group"
 	)
 	type groups = []*operatorsv1.OperatorGroup
@@ -55,24 +55,44 @@ func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 		runsAs  string // "" when it is stopped
 		problem string
 	}{
-		"the group is gone": {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))},
+		"the group was deleted": {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))},
 			problem: "no operator group found that is managing this namespace"},
-		"another group without an account":                      {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Group()}, problem: gone},
-		"another group without an account, before it started":   {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak")}, groups: groups{Group()}, problem: gone},
-		"another account":                                       {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Scoped("strong")}, problem: replaced},
-		"another account, before it started":                    {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak")}, groups: groups{Scoped("strong")}, problem: replaced},
-		"the annotation was changed to the present account":     {plan: []func(*v1alpha1.InstallPlan){annotated("ops/strong"), recorded(olmReference("weak"))}, groups: groups{Scoped("strong")}, problem: replaced},
-		"the annotation was removed":                            {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Group()}, problem: gone},
-		"the same account":                                      {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{Scoped("weak")}, runsAs: "weak"},
-		"the account was deleted and made again":                {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{renewed}, runsAs: "weak"},
-		"a plan of the controller gets an account":              {groups: groups{Scoped("weak")}, runsAs: "weak"},
-		"a tenant's plan that names an account he likes":        {plan: []func(*v1alpha1.InstallPlan){annotated("kube-system/admin")}, groups: groups{Scoped("weak")}, problem: "made under service account kube-system/admin, and the operator group of the namespace names ops/weak now" + anew},
-		"a tenant's plan whose status names an account":         {plan: []func(*v1alpha1.InstallPlan){recorded(&corev1.ObjectReference{Namespace: "kube-system", Name: "admin"})}, groups: groups{Scoped("weak")}, problem: "made under service account kube-system/admin, and the operator group of the namespace names ops/weak now" + anew},
-		"a group whose status names an account elsewhere":       {groups: groups{stolen}, problem: unconfirmed},
-		"a group whose status names another account than asked": {groups: groups{otherName}, problem: unconfirmed},
-		"a tenant's plan that hides characters": {
+		"another group without an account": {
+			plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Group()}, problem: gone,
+		},
+		"another group without an account, before it started": {
+			plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak")}, groups: groups{Group()}, problem: gone,
+		},
+		"another account": {
+			plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Scoped("strong")}, problem: replaced,
+		},
+		"another account, before it started": {
+			plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak")}, groups: groups{Scoped("strong")}, problem: replaced,
+		},
+		"the annotation was changed to the present account": {
+			plan: []func(*v1alpha1.InstallPlan){annotated("ops/strong"), recorded(olmReference("weak"))}, groups: groups{Scoped("strong")}, problem: replaced,
+		},
+		"the annotation was removed": {
+			plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Group()}, problem: gone,
+		},
+		"the same account": {
+			plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{Scoped("weak")}, runsAs: "weak",
+		},
+		"the account was deleted and created again": {
+			plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{renewed}, runsAs: "weak",
+		},
+		"a plan of the controller gets an account": {groups: groups{Scoped("weak")}, runsAs: "weak"},
+		"a plan of a tenant with another account in its annotation": {
+			plan: []func(*v1alpha1.InstallPlan){annotated("kube-system/admin")}, groups: groups{Scoped("weak")}, problem: "created under service account kube-system/admin, but the operator group of the namespace names ops/weak now" + anew,
+		},
+		"a plan of a tenant with an account in its status": {
+			plan: []func(*v1alpha1.InstallPlan){recorded(&corev1.ObjectReference{Namespace: "kube-system", Name: "admin"})}, groups: groups{Scoped("weak")}, problem: "created under service account kube-system/admin, but the operator group of the namespace names ops/weak now" + anew,
+		},
+		"a group whose status names an account of another namespace": {groups: groups{stolen}, problem: unconfirmed},
+		"a group whose status names another account than its spec":   {groups: groups{otherName}, problem: unconfirmed},
+		"a plan of a tenant with invisible characters": {
 			plan: []func(*v1alpha1.InstallPlan){annotated("ops/\u202eadmin")}, groups: groups{Scoped("weak")},
-			problem: `made under service account ops/\u202eadmin, and the operator group of the namespace names ops/weak now` + anew,
+			problem: `created under service account ops/\u202eadmin, but the operator group of the namespace names ops/weak now` + anew,
 		},
 	} {
 		for phase, approved := range map[v1alpha1.InstallPlanPhase]bool{Installing: true, RequiresApproval: true} {
@@ -100,7 +120,7 @@ func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 				}
 				if c.runsAs == "" {
 					require.Equal(t, c.problem, in.InstallPlan.Status.GetCondition(v1alpha1.InstallPlanInstalled).Message)
-					require.Equal(t, phase, in.InstallPlan.Status.Phase, "it goes on when the group is as it was")
+					require.Equal(t, phase, in.InstallPlan.Status.Phase, "it continues once the group is as before")
 					return
 				}
 				require.Equal(t, c.groups[0].Status.ServiceAccountRef, in.InstallPlan.Status.AttenuatedServiceAccountRef)
@@ -110,8 +130,9 @@ func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 	}
 }
 
-// TestAccountThatAPlanRunsAs has each set of OperatorGroups that a namespace may have, with OLM's cases.
-func TestAccountThatAPlanRunsAs(t *testing.T) {
+// TestServiceAccountFollowsOperatorGroups checks the ServiceAccount of a plan for each set of OperatorGroups. It
+// includes OLM's cases. It includes OLM's cases.
+func TestServiceAccountFollowsOperatorGroups(t *testing.T) {
 	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: "scoped", UID: "uid-scoped"}
 	named := func(name string, namespaces ...string) *operatorsv1.OperatorGroup {
 		return Group(func(g *operatorsv1.OperatorGroup) { g.ObjectMeta, g.Status.Namespaces = Meta(name), namespaces })
@@ -124,21 +145,27 @@ func TestAccountThatAPlanRunsAs(t *testing.T) {
 	stray := named("stray")
 	stray.Spec.ServiceAccountName, stray.Status.ServiceAccountRef = "other", &corev1.ObjectReference{Name: "other"}
 	type groups = []*operatorsv1.OperatorGroup
-	const nobody = "no operator group found that is managing this namespace"
+	const noGroup = "no operator group found that is managing this namespace"
 	for name, c := range map[string]struct {
 		groups  groups
 		account *corev1.ObjectReference
 		problem string
 	}{
-		"no group":                                   {problem: nobody},
-		"a group that targets another namespace":     {groups: groups{targeting}, problem: nobody},
+		"no group":                                   {problem: noGroup},
+		"a group that targets another namespace":     {groups: groups{targeting}, problem: noGroup},
 		"a group whose status has another namespace": {groups: groups{named("a", "elsewhere")}},
-		"two groups":                                 {groups: groups{named("a", NS), named("b", NS)}, problem: "more than one operator group(s) are managing this namespace count=2"},
-		"three groups, one manages nothing":          {groups: groups{named("a", NS), named("b"), named("c", "")}, problem: "more than one operator group(s) are managing this namespace count=2"},
-		"a group without account":                    {groups: groups{named("a", NS)}},
-		"an account that was not found":              {groups: groups{asked}, problem: "please make sure the service account exists. sa=scoped operatorgroup=ops/asked"},
-		"an account that was found":                  {groups: groups{found}, account: account},
-		"an account, beside one that does not count": {groups: groups{stray, found}, account: account},
+		"two groups": {
+			groups: groups{named("a", NS), named("b", NS)}, problem: "more than one operator group(s) are managing this namespace count=2",
+		},
+		"three groups, one without namespaces": {
+			groups: groups{named("a", NS), named("b"), named("c", "")}, problem: "more than one operator group(s) are managing this namespace count=2",
+		},
+		"a group without account": {groups: groups{named("a", NS)}},
+		"an account that was not found": {
+			groups: groups{asked}, problem: "please make sure the service account exists. sa=scoped operatorgroup=ops/asked",
+		},
+		"an account that was found":                      {groups: groups{found}, account: account},
+		"an account, with another group that is ignored": {groups: groups{stray, found}, account: account},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
@@ -155,9 +182,10 @@ func TestAccountThatAPlanRunsAs(t *testing.T) {
 	}
 }
 
-// TestPlanWaitsForTheRightsOfItsAccount: definitions are written by the controller itself, all else waits for the
-// group's account, however long, and is there once it may, with OLM's cases.
-func TestPlanWaitsForTheRightsOfItsAccount(t *testing.T) {
+// TestPlanWaitsForPermissionsOfItsServiceAccount checks that the controller writes definitions itself. All other
+// objects wait without end for the permissions of the ServiceAccount, and are then written. It includes OLM's cases. It
+// includes OLM's cases.
+func TestPlanWaitsForPermissionsOfItsServiceAccount(t *testing.T) {
 	c := World(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "scoped"}})
 	account := fake.Find[*corev1.ServiceAccount](c, NS, "scoped")
 	require.NoError(t, fake.Edit(c, NS, "group", func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = "scoped" }))
@@ -192,19 +220,22 @@ func TestPlanWaitsForTheRightsOfItsAccount(t *testing.T) {
 	require.NotNil(t, fake.Find[*corev1.Service](c, NS, "s"))
 }
 
-// TestUpdatesAndDeletesRunAsTheGroupsAccount: not only what is created, with OLM's cases.
-func TestUpdatesAndDeletesRunAsTheGroupsAccount(t *testing.T) {
+// TestStepsRunAsServiceAccountOfOperatorGroup checks creations, updates and deletions. It includes OLM's cases. It
+// includes OLM's cases.
+func TestStepsRunAsServiceAccountOfOperatorGroup(t *testing.T) {
 	bound, scope := scopedTo(&corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: "scoped"})
 	binding := Step("", "rbac.authorization.k8s.io", "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`)
 	for want, c := range map[string]struct {
 		step *v1alpha1.Step
 		have olmcore.Object
 	}{
-		"create Role ops/r (StepAbsent) as scoped":                         {RoleStep("", "r"), nil},
-		"create ClusterServiceVersion ops/a.v1 (StepAbsent) as scoped":     {CSVStep("a.v1"), nil},
-		"create CustomResourceDefinition things.example.com (StepAbsent)":  {CRDStep("", "v1"), nil},
-		"update Role ops/r (StepDiffers) as scoped":                        {RoleStep("", "r"), managed(&rbacv1.Role{ObjectMeta: Meta("r")})},
-		"delete RoleBinding ops/x (StepImmutable) as scoped":               {binding, managed(&rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "old"}})},
+		"create Role ops/r (StepAbsent) as scoped":                        {RoleStep("", "r"), nil},
+		"create ClusterServiceVersion ops/a.v1 (StepAbsent) as scoped":    {CSVStep("a.v1"), nil},
+		"create CustomResourceDefinition things.example.com (StepAbsent)": {CRDStep("", "v1"), nil},
+		"update Role ops/r (StepDiffers) as scoped":                       {RoleStep("", "r"), managed(&rbacv1.Role{ObjectMeta: Meta("r")})},
+		"delete RoleBinding ops/x (StepImmutable) as scoped": {
+			binding, managed(&rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "old"}}),
+		},
 		"create Secret ops/pull (StepAbsent) as scoped":                    {Step("", "", "v1", "Secret", "pull", ""), nil},
 		"update CustomResourceDefinition things.example.com (StepDiffers)": {CRDStep("", "v1", "v2"), Installed(CRDObject("v1"), true)},
 	} {
@@ -220,9 +251,9 @@ func TestUpdatesAndDeletesRunAsTheGroupsAccount(t *testing.T) {
 	}
 }
 
-// TestPlanWrittenByHandRunsAsTheGroupsAccount: whatever its status says, its steps run as the account that the
-// administrator's group prescribes.
-func TestPlanWrittenByHandRunsAsTheGroupsAccount(t *testing.T) {
+// TestHandWrittenPlanRunsAsServiceAccountOfOperatorGroup checks that the steps of a plan run as the ServiceAccount that
+// the OperatorGroup prescribes, whatever the status of the plan contains.
+func TestHandWrittenPlanRunsAsServiceAccountOfOperatorGroup(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io"
 	steps := []*v1alpha1.Step{
 		CSVStep("a.v1"), RoleStep("", "r"), CRDStep("a.v1", "v1"),
@@ -262,7 +293,8 @@ func TestPlanWrittenByHandRunsAsTheGroupsAccount(t *testing.T) {
 	}
 }
 
-// TestPlanWaitsForAnOperatorGroup: until then the plan says so, afterwards nothing of it is left, with OLM's cases.
+// TestPlanWaitsForAnOperatorGroup checks that the plan reports the missing OperatorGroup, and that the report is
+// removed afterwards. It includes OLM's cases. It includes OLM's cases.
 func TestPlanWaitsForAnOperatorGroup(t *testing.T) {
 	c := World(t)
 	g := fake.Find[*operatorsv1.OperatorGroup](c, NS, "group").DeepCopy()
@@ -285,14 +317,13 @@ func TestPlanWaitsForAnOperatorGroup(t *testing.T) {
 	require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
 }
 
-// TestPullSecretOfAnotherNamespaceIsNotCopied, whatever its name.
 func TestPullSecretOfAnotherNamespaceIsNotCopied(t *testing.T) {
 	in := input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "Secret", "pull", "")}, Started(time.Second)))
 	in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: Meta("pull")})
 	require.Equal(t, `retrying execution due to error: secret pull does not exist - secrets "pull" not found`, statusOf(in, reconcile(t, in)).Message)
 }
 
-// TestOnlyPullSecretsOfCatalogsAreCopied: a tenant's plan names no other Secret of OLM's namespace and gets it.
+// TestOnlyPullSecretsOfCatalogsAreCopied checks that a plan of a tenant cannot copy other Secrets of OLM's namespace.
 func TestOnlyPullSecretsOfCatalogsAreCopied(t *testing.T) {
 	going := pullCatalog("pull")
 	going.DeletionTimestamp = Ago(0)
@@ -303,11 +334,17 @@ func TestOnlyPullSecretsOfCatalogsAreCopied(t *testing.T) {
 		catalogs []*v1alpha1.CatalogSource
 		copied   bool
 	}{
-		"registry credentials that a catalog lists":             {corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{pullCatalog("x", "pull")}, true},
-		"registry credentials of the old form":                  {corev1.SecretTypeDockercfg, []*v1alpha1.CatalogSource{pullCatalog("pull")}, true},
-		"registry credentials that no catalog lists":            {corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{pullCatalog("x")}, false},
-		"registry credentials that a catalog listed that goes":  {corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{going}, false},
-		"registry credentials that a catalog of a tenant lists": {corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{tenants}, false},
+		"registry credentials that a catalog lists": {
+			corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{pullCatalog("x", "pull")}, true,
+		},
+		"registry credentials of the old form": {
+			corev1.SecretTypeDockercfg, []*v1alpha1.CatalogSource{pullCatalog("pull")}, true,
+		},
+		"registry credentials that no catalog lists": {
+			corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{pullCatalog("x")}, false,
+		},
+		"registry credentials of a catalog that is being deleted": {corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{going}, false},
+		"registry credentials that a catalog of a tenant lists":   {corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{tenants}, false},
 		"a certificate":       {corev1.SecretTypeTLS, []*v1alpha1.CatalogSource{pullCatalog("pull")}, false},
 		"a token":             {corev1.SecretTypeServiceAccountToken, []*v1alpha1.CatalogSource{pullCatalog("pull")}, false},
 		"a Secret of no type": {"", []*v1alpha1.CatalogSource{pullCatalog("pull")}, false},
@@ -329,12 +366,12 @@ func TestOnlyPullSecretsOfCatalogsAreCopied(t *testing.T) {
 				}, r.Actions[1].(olmcore.Create).Object.(*corev1.Secret))
 			} else {
 				require.Equal(t, []string{status}, Describe(r))
-				require.Equal(t, "retrying execution due to error: secret pull is no pull secret that a catalog of namespace olm lists", statusOf(in, r).Message)
+				require.Equal(t, "retrying execution due to error: secret pull is not a pull secret of a catalog of namespace olm lists", statusOf(in, r).Message)
 			}
 			in.Config.CopyAnySecret = true
 			require.Equal(t, []string{status, "create Secret ops/pull (StepAbsent)"}, Describe(reconcile(t, in)))
 
-			// What was copied before is enough.
+			// A copy that exists already is used.
 			in = input(in.InstallPlan, with(&corev1.Secret{ObjectMeta: Meta("pull")}))
 			require.Equal(t, Complete, statusOf(in, reconcile(t, in)).Phase)
 		})

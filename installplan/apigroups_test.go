@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// served is an APIService of the group of things.
+// served returns an APIService of the API group of things.
 func served(version string, change ...func(*apiregistrationv1.APIService)) *apiregistrationv1.APIService {
 	a := &apiregistrationv1.APIService{ObjectMeta: ClusterMeta(version + ".example.com")}
 	a.Spec.Group, a.Spec.Version = "example.com", version
@@ -60,10 +60,10 @@ const (
 	retrying = "retrying execution due to error: "
 )
 
-// TestADefinitionAddsToNoGroupThatAnotherServes checks that a plan creates no CustomResourceDefinition in an API group
-// that another operator serves with an APIService, whatever account it runs as. Clients could prefer the version of the
-// definition. An operator that brings both keeps working.
-func TestADefinitionAddsToNoGroupThatAnotherServes(t *testing.T) {
+// TestPlanCreatesNoCRDInAPIGroupOfAnotherAPIService checks that a plan creates no CustomResourceDefinition in an API
+// group that another operator serves with an APIService, regardless of its ServiceAccount. Clients could prefer the
+// version of the definition. An operator that installs both keeps working.
+func TestPlanCreatesNoCRDInAPIGroupOfAnotherAPIService(t *testing.T) {
 	const refused = "CustomResourceDefinition things.example.com is not created: " + notOurs + shareWith + "olmcore/api-group-shared-with="
 	theirs := func(change ...func(*apiregistrationv1.APIService)) []olmcore.Object {
 		return []olmcore.Object{served("v1beta1", change...)}
@@ -116,9 +116,9 @@ func TestADefinitionAddsToNoGroupThatAnotherServes(t *testing.T) {
 	}
 }
 
-// TestAnAccountServesNoVersionInTheGroupOfOthers checks that a plan under an account makes no definition of its own
-// operator serve a further version in an API group that another operator serves with an APIService.
-func TestAnAccountServesNoVersionInTheGroupOfOthers(t *testing.T) {
+// TestServiceAccountAddsNoVersionToAPIGroupOfOthers checks that a plan with a ServiceAccount adds no served version to
+// a definition of its own operator if another operator serves the API group with an APIService.
+func TestServiceAccountAddsNoVersionToAPIGroupOfOthers(t *testing.T) {
 	const refused = "CustomResourceDefinition things.example.com does not get version v2: " + notOurs + shareWith +
 		"olmcore/api-group-shared-with=ops"
 	unserved := func(d *definition) { d.Spec.Versions[1].Served = false }

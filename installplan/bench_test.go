@@ -26,7 +26,7 @@ func configMapSteps(n int, status v1alpha1.StepStatus) []*v1alpha1.Step {
 	return steps
 }
 
-// converged is a finished plan with its Subscriptions in place, as made by Create, among many ClusterServiceVersions.
+// converged returns a Complete plan with its Subscriptions, among many ClusterServiceVersions.
 func converged(steps, csvs int) installplan.Input {
 	a, b := Subscription("a", RefersTo("install-x")), Subscription("b")
 	p := Plan(Complete, configMapSteps(steps, Created), OwnedBy(a, b), Started(time.Hour), func(p *v1alpha1.InstallPlan) {
@@ -39,9 +39,9 @@ func converged(steps, csvs int) installplan.Input {
 	return in
 }
 
-// TestAPlanAtRestCostsNothing with the Checkpoint of an earlier call, whatever its size and the number of versions
-// beside it.
-func TestAPlanAtRestCostsNothing(t *testing.T) {
+// TestConvergedPlanAllocatesNothing checks a call with the Checkpoint of an earlier call, for plans and namespaces of
+// any size.
+func TestConvergedPlanAllocatesNothing(t *testing.T) {
 	for _, steps := range []int{1, 100, 1000} {
 		in := converged(steps, 1000)
 		in.Checkpoint = checkpointOf(t, in)
@@ -78,7 +78,7 @@ func BenchmarkComplete(b *testing.B) {
 	})
 }
 
-// BenchmarkCompleteCheckpoint is the same with the Checkpoint of the call before.
+// BenchmarkCompleteCheckpoint does the same with the Checkpoint of the previous call.
 func BenchmarkCompleteCheckpoint(b *testing.B) {
 	sizes(b, func(b *testing.B, steps, csvs int) {
 		in := converged(steps, csvs)
@@ -89,7 +89,7 @@ func BenchmarkCompleteCheckpoint(b *testing.B) {
 	})
 }
 
-// beside is the input of a plan in a namespace that holds many versions of others, as Gather reads it.
+// beside returns the Input of a plan in a namespace with many other versions, as Gather reads it.
 func beside(b *testing.B, csvs int, p *v1alpha1.InstallPlan, objects ...olmcore.Object) installplan.Input {
 	objects = append(objects, p, Group(), CSV("a.v1"))
 	for i := range csvs {
@@ -103,7 +103,7 @@ func beside(b *testing.B, csvs int, p *v1alpha1.InstallPlan, objects ...olmcore.
 	return in
 }
 
-// BenchmarkInstalling is the last round of a plan: everything is there.
+// BenchmarkInstalling reconciles a plan whose objects all exist.
 func BenchmarkInstalling(b *testing.B) {
 	sizes(b, func(b *testing.B, steps, csvs int) {
 		fresh := input(Plan(Installing, configMapSteps(steps, Unknown), Started(time.Second)), with(CSV("a.v1")))
@@ -123,7 +123,7 @@ func BenchmarkInstalling(b *testing.B) {
 	})
 }
 
-// BenchmarkFirstPass is the round that asks for the objects of every step.
+// BenchmarkFirstPass reconciles a plan whose objects do not exist yet.
 func BenchmarkFirstPass(b *testing.B) {
 	sizes(b, func(b *testing.B, steps, csvs int) {
 		in := beside(b, csvs, Plan(Installing, configMapSteps(steps, Unknown), Started(time.Second)))
@@ -133,7 +133,7 @@ func BenchmarkFirstPass(b *testing.B) {
 	})
 }
 
-// BenchmarkRequiresApproval is a plan that waits for approval.
+// BenchmarkRequiresApproval reconciles a plan that waits for approval.
 func BenchmarkRequiresApproval(b *testing.B) {
 	in := input(Plan(RequiresApproval, configMapSteps(100, Unknown), func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false }))
 	b.ReportAllocs()
@@ -142,8 +142,7 @@ func BenchmarkRequiresApproval(b *testing.B) {
 	}
 }
 
-// BenchmarkBesideManyVersions is the first round of a plan with one step, with its reads, in a namespace that holds
-// many versions of others.
+// BenchmarkBesideManyVersions gathers and reconciles a plan with one step in a namespace with many other versions.
 func BenchmarkBesideManyVersions(b *testing.B) {
 	for _, csvs := range []int{0, 1000, 10_000} {
 		b.Run(fmt.Sprintf("csvs=%d", csvs), func(b *testing.B) {

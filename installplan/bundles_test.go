@@ -27,25 +27,25 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// referenceIn is a step that stands for an object of an unpacked bundle.
+// referenceIn returns a step that references an object of an unpacked bundle.
 func referenceIn(namespace string) *v1alpha1.Step {
 	return Step("etcd.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "etcd.v1", `{"kind":"ConfigMap","name":"`+BundleName+
 		`","namespace":"`+namespace+`","catalogSourceName":"cool","catalogSourceNamespace":"`+namespace+`","replaces":"","properties":"{}"}`)
 }
 
-// filledPlan returns the plan that Create fills for the operator of an image.
+// filledPlan returns the plan that package create writes for the operator of an image.
 func filledPlan(t *testing.T, o olmcore.Operator, cm *corev1.ConfigMap) *v1alpha1.InstallPlan {
 	c := World(t, cm, UserSubscription(o.Package))
 	driven(t, c, 0, makers(Installs(o), installplan.Config{}))
 	return onlyPlan(t, c)
 }
 
-// TestLostBundleIsUnpackedAgain: a plan that waits for approval lost what it refers to; it is unpacked once more, and
-// what was approved is installed, and no other content.
+// TestLostBundleIsUnpackedAgain checks that an unpacked bundle that was lost while the plan waited for approval is
+// unpacked again, and that only the approved content is installed.
 func TestLostBundleIsUnpackedAgain(t *testing.T) {
 	for name, lose := range map[string]func(c *fake.Cluster, cm *corev1.ConfigMap) error{
-		"the ConfigMap is gone": func(c *fake.Cluster, cm *corev1.ConfigMap) error { return c.Delete(olmcore.RefOf(cm).Unversioned()) },
-		"its content is gone": func(c *fake.Cluster, cm *corev1.ConfigMap) error {
+		"the ConfigMap was deleted": func(c *fake.Cluster, cm *corev1.ConfigMap) error { return c.Delete(olmcore.RefOf(cm).Unversioned()) },
+		"its content was deleted": func(c *fake.Cluster, cm *corev1.ConfigMap) error {
 			return fake.Edit(c, "olm", cm.Name, func(cm *corev1.ConfigMap) { cm.BinaryData = nil })
 		},
 	} {
@@ -67,7 +67,7 @@ func TestLostBundleIsUnpackedAgain(t *testing.T) {
 			require.NotNil(t, fake.Find[*batchv1.Job](c, "olm", BundleName), "it is unpacked again")
 			require.NoError(t, fake.Edit(c, NS, p.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
 			require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
-			require.Equal(t, Failed, onlyPlan(t, c).Status.Phase, "nothing is applied without it")
+			require.Equal(t, Failed, onlyPlan(t, c).Status.Phase, "nothing is applied without the bundle")
 			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, NS, "rich.v1"))
 
 			other := maps.Clone(cm.BinaryData)
@@ -86,8 +86,9 @@ func TestLostBundleIsUnpackedAgain(t *testing.T) {
 	}
 }
 
-// TestLostBundles are those that an image is known of and that the plan is still going to need.
-func TestLostBundles(t *testing.T) {
+// TestOnlyNeededLostBundlesAreReturned checks that LostBundles contains only bundles whose image is known and that the
+// plan still needs.
+func TestOnlyNeededLostBundlesAreReturned(t *testing.T) {
 	o, cm := ImageOf(t, Rich())
 	base := filledPlan(t, o, cm).DeepCopy()
 	Started(0)(base)
@@ -135,9 +136,9 @@ func TestLostBundles(t *testing.T) {
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
-// TestWhichUnpackedContentIsRead: in the ConfigMap of that name and namespace, under a digest where the plan has one;
-// what it replaces comes from the plan.
-func TestWhichUnpackedContentIsRead(t *testing.T) {
+// TestStepsReadTheMatchingConfigMap checks that steps read the ConfigMap with the name and namespace of their
+// reference, with its digest if it has one. What the version replaces comes from the plan.
+func TestStepsReadTheMatchingConfigMap(t *testing.T) {
 	reference := func(more string) *v1alpha1.Step {
 		return Step("etcd.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "etcd.v1", `{"kind":"ConfigMap","name":"`+BundleName+
 			`","namespace":"olm","catalogSourceName":"cool","catalogSourceNamespace":"olm","replaces":"etcd.v0","properties":"{}"`+more+`}`)
@@ -152,8 +153,8 @@ func TestWhichUnpackedContentIsRead(t *testing.T) {
 	_, r := round(reference(""), elsewhere, cm)
 	require.Equal(t, "etcd.v0", r.Actions[1].(olmcore.Create).Object.(*v1alpha1.ClusterServiceVersion).Spec.Replaces)
 	for want, s := range map[string]*v1alpha1.Step{
-		"bundle content of etcd.v1 changed since the plan was made": reference(`,"digest":"other"`),
-		"couldn't find unpacked step for ":                          func() *v1alpha1.Step { s := reference(""); s.Resource.Version = "v9"; return s }(),
+		"bundle content of etcd.v1 changed since the plan was created": reference(`,"digest":"other"`),
+		"couldn't find unpacked step for ":                             func() *v1alpha1.Step { s := reference(""); s.Resource.Version = "v9"; return s }(),
 	} {
 		in, r := round(s, cm)
 		require.Contains(t, statusOf(in, r).Message, want)
@@ -162,8 +163,8 @@ func TestWhichUnpackedContentIsRead(t *testing.T) {
 	require.Contains(t, statusOf(in, r).Message, "error finding unpacked bundle configmap for ref ")
 }
 
-// TestWhichLookupsAreLost: the one of the reference's image and namespace, once.
-func TestWhichLookupsAreLost(t *testing.T) {
+// TestLostLookupsAreReturnedOnce checks that the lookup with the image and namespace of a reference is returned once.
+func TestLostLookupsAreReturnedOnce(t *testing.T) {
 	ref := Step("etcd.v1", "", "v1", "ConfigMap", "x", `{"kind":"ConfigMap","name":"`+BundleName+
 		`","namespace":"olm","catalogSourceName":"cool","catalogSourceNamespace":"olm","replaces":"","properties":""}`)
 	other, elsewhere := Lookup(t), Lookup(t)
@@ -178,7 +179,7 @@ func TestWhichLookupsAreLost(t *testing.T) {
 	require.Equal(t, BundleImage, lost[0].Path)
 }
 
-// TestStepsOfAnImageAreReferences has cases of OLM.
+// TestStepsOfAnImageAreReferences includes OLM's cases.
 func TestStepsOfAnImageAreReferences(t *testing.T) {
 	o, cm := ImageOf(t, Rich())
 	p := filledPlan(t, o, cm)
@@ -207,8 +208,8 @@ func TestStepsOfAnImageAreReferences(t *testing.T) {
 	require.True(t, maps.Equal(names(inline), names(p.Status.Plan)))
 }
 
-// TestOtherContentThanPlannedIsNotApplied: content that is gone, broken or another is never applied.
-func TestOtherContentThanPlannedIsNotApplied(t *testing.T) {
+// TestOnlyPlannedContentIsApplied checks that missing, broken or changed content is never applied.
+func TestOnlyPlannedContentIsApplied(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(cm *corev1.ConfigMap)
 		step   func(s *v1alpha1.Step)
@@ -218,12 +219,14 @@ func TestOtherContentThanPlannedIsNotApplied(t *testing.T) {
 			want: "error loading unpacked bundle configmap for ref {ConfigMap " + BundleName + " olm cool olm  {\"properties\":[{\"type\":\"olm.package\",\"value\":{\"packageName\":\"x\"}}]}}: failed to extract bundle from configmap - 000.json: unexpected EOF"},
 		"content without a version": {change: func(cm *corev1.ConfigMap) { cm.BinaryData = nil },
 			want: "failed to extract bundle from configmap - bundle has no ClusterServiceVersion"},
-		"properties that are none": {step: func(s *v1alpha1.Step) {
+		"invalid properties": {step: func(s *v1alpha1.Step) {
 			s.Resource.Manifest = `{"kind":"ConfigMap","name":"` + BundleName + `","namespace":"olm","catalogSourceName":"cool","catalogSourceNamespace":"olm","properties":"{"}`
 		}, want: `failed to load bundle properties for "rich.v1": failed to unmarshal properties annotation: unexpected end of JSON input`},
-		"an object that it does not hold": {step: func(s *v1alpha1.Step) { s.Resource.Name = "other" }, want: "couldn't find unpacked step for "},
+		"an object that it does not contain": {
+			step: func(s *v1alpha1.Step) { s.Resource.Name = "other" }, want: "couldn't find unpacked step for ",
+		},
 		"other content": {change: func(cm *corev1.ConfigMap) { cm.BinaryData["x"] = Zipped(t, "x") },
-			want: "bundle content of rich.v1 changed since the plan was made"},
+			want: "bundle content of rich.v1 changed since the plan was created"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, cm := ImageOf(t, Rich())
@@ -251,8 +254,8 @@ func TestOtherContentThanPlannedIsNotApplied(t *testing.T) {
 	}
 }
 
-// TestPublishedBundlesAreInstalledFromTheirImages: references take the place of manifests, some of which would not fit
-// into one plan.
+// TestPublishedBundlesAreInstalledFromTheirImages checks that plans with references install bundles, including those
+// whose manifests would not fit into one plan.
 func TestPublishedBundlesAreInstalledFromTheirImages(t *testing.T) {
 	t.Parallel()
 	var tooLarge []string
@@ -282,8 +285,8 @@ func TestPublishedBundlesAreInstalledFromTheirImages(t *testing.T) {
 	require.Equal(t, []string{"stackgres-community"}, tooLarge, "their manifests do not fit")
 }
 
-// TestBundleOfAnotherNamespaceIsRefused: what was unpacked in another namespace is not read, not installed, not
-// unpacked again with the credentials of that namespace, and not deleted with the plan.
+// TestBundleOfAnotherNamespaceIsRefused checks that a bundle that was unpacked in another namespace is not read,
+// installed, unpacked again with the credentials of that namespace, or deleted with the plan.
 func TestBundleOfAnotherNamespaceIsRefused(t *testing.T) {
 	for namespace, allowed := range map[string]bool{"olm": true, NS: true, "victim": false} {
 		t.Run(namespace, func(t *testing.T) {
@@ -301,7 +304,7 @@ func TestBundleOfAnotherNamespaceIsRefused(t *testing.T) {
 				require.Equal(t, []string{status, "create ClusterServiceVersion ops/etcd.v1 (StepAbsent)"}, Describe(r))
 			} else {
 				require.Equal(t, []string{status}, Describe(r))
-				require.Contains(t, statusOf(in, r).Message, "no plan of namespace ops may refer to namespace victim")
+				require.Contains(t, statusOf(in, r).Message, "plans of namespace ops may not use bundles of namespace victim")
 			}
 
 			in.ConfigMaps = olmcore.Found[*corev1.ConfigMap]()
@@ -323,9 +326,9 @@ func TestBundleOfAnotherNamespaceIsRefused(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, allowed, len(gathered.ConfigMaps.Items) == 1, "read")
 
-			doomed := p.DeepCopy()
-			doomed.DeletionTimestamp, doomed.Finalizers = Ago(0), []string{installplan.Finalizer}
-			r = reconcile(t, input(doomed, func(in *installplan.Input) {
+			deleted := p.DeepCopy()
+			deleted.DeletionTimestamp, deleted.Finalizers = Ago(0), []string{installplan.Finalizer}
+			r = reconcile(t, input(deleted, func(in *installplan.Input) {
 				in.ConfigMaps, in.OtherPlans = olmcore.Found[*corev1.ConfigMap](cm), olmcore.Found[*v1alpha1.InstallPlan]()
 			}))
 			deletes := 0
@@ -342,8 +345,8 @@ func TestBundleOfAnotherNamespaceIsRefused(t *testing.T) {
 	require.NotContains(t, statusOf(in, reconcile(t, in)).Message, "may refer")
 }
 
-// TestPlanOfTooManyBundlesReadsNone, and fails.
-func TestPlanOfTooManyBundlesReadsNone(t *testing.T) {
+// TestPlanWithTooManyBundlesFails checks that the plan fails without reading any of the bundles.
+func TestPlanWithTooManyBundlesFails(t *testing.T) {
 	var steps []*v1alpha1.Step
 	for i := range 101 {
 		s := referenceIn(NS)
@@ -360,8 +363,8 @@ func TestPlanOfTooManyBundlesReadsNone(t *testing.T) {
 	require.Equal(t, Installing, statusOf(in, reconcile(t, in)).Phase)
 }
 
-// TestImageInstallsWhatItsObjectsWould: references change where a manifest comes from, and nothing else.
-func TestImageInstallsWhatItsObjectsWould(t *testing.T) {
+// TestImageAndObjectsInstallTheSame checks that references change only where a manifest comes from.
+func TestImageAndObjectsInstallTheSame(t *testing.T) {
 	contents := func(o olmcore.Operator, objects ...olmcore.Object) map[string]any {
 		c := World(t, append(objects, UserSubscription("rich"))...)
 		driven(t, c, 0, makers(Installs(o), Things), plans(Things))
@@ -382,9 +385,9 @@ func TestImageInstallsWhatItsObjectsWould(t *testing.T) {
 	}
 }
 
-// TestImageThatIsReplaced: as long as one cannot be unpacked there is no plan and its Subscription stays as it was; a
-// catalog that has another image goes on, with OLM's cases.
-func TestImageThatIsReplaced(t *testing.T) {
+// TestReplacedImageIsInstalled checks that there is no plan, and the Subscription does not change, while an image
+// cannot be unpacked. Another image in the catalog is installed. It includes OLM's cases. It includes OLM's cases.
+func TestReplacedImageIsInstalled(t *testing.T) {
 	good, cm := ImageOf(t, Operator("a"))
 	bad := good
 	bad.Bundle.Image = "quay.io/operatorhubio/broken:v1"

@@ -23,14 +23,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// clockRounds is the number of reconciles of each manager in which both come to rest while time stands still.
+// clockRounds is the number of calls of each manager until both converge while time stands still.
 const clockRounds = 40
 
 var clockPauses = []time.Duration{time.Second, 20 * time.Second, 70 * time.Second, 4 * time.Minute}
 
-// TestTwoClocksAgreeOnEveryPlan runs two managers in turn whose clocks differ by up to the tolerance, while users
-// interfere and a kind of object is refused. While time stands still, both stop to write.
-func TestTwoClocksAgreeOnEveryPlan(t *testing.T) {
+// TestManagersWithDifferentClocksConverge runs two managers in turn whose clocks differ by up to the tolerance, while
+// users interfere and writes of a kind are rejected. While time stands still, both stop writing.
+func TestManagersWithDifferentClocksConverge(t *testing.T) {
 	inline := Rich()
 	image, bundle := ImageOf(t, inline)
 	bundle.UID, bundle.ResourceVersion, bundle.CreationTimestamp = "", "", metav1.Time{}

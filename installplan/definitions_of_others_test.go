@@ -49,7 +49,7 @@ func secondVersion(storage bool, change ...func(*definition)) func(*definition) 
 
 const inVersion = "spec.versions[v1].schema.openAPIV3Schema"
 
-// asking notes which ClusterServiceVersions are asked for.
+// asking is a Reader that records which ClusterServiceVersions are read.
 type asking struct {
 	olmcore.Reader
 	versions []string
@@ -62,47 +62,87 @@ func (r *asking) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 	return r.Reader.Get(ctx, gvk, namespace, name)
 }
 
-// TestPlanTakesNothingFromOtherOwnersOfADefinition: an operator that lives in another namespace has what it had,
-// whatever bundle comes with the same definition; what only adds to it is written.
-func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
+// TestDefinitionOfAnotherOwnerIsNotNarrowed checks that a plan takes nothing away from an operator of another namespace
+// that owns the same definition. Additions are written.
+func TestDefinitionOfAnotherOwnerIsNotNarrowed(t *testing.T) {
 	const inSpec = inVersion + ".properties[spec]"
 	for name, c := range map[string]struct {
 		change  func(*definition)
 		have    func(*definition)
 		refused string
 	}{
-		"a conversion webhook":           {change: convertedBy("evil", "eavesdropper"), refused: "spec.conversion"},
-		"another conversion webhook":     {have: convertedBy("there", "b"), change: convertedBy("evil", "eavesdropper"), refused: "spec.conversion"},
+		"a conversion webhook": {change: convertedBy("evil", "eavesdropper"), refused: "spec.conversion"},
+		"another conversion webhook": {
+			have: convertedBy("there", "b"), change: convertedBy("evil", "eavesdropper"), refused: "spec.conversion",
+		},
 		"no conversion webhook any more": {have: convertedBy("there", "b"), change: func(*definition) {}, refused: "spec.conversion"},
 		"a URL to convert at": {change: func(crd *definition) {
 			convertedBy("", "")(crd)
 			crd.Spec.Conversion.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: new("https://evil.example.com")}
 		}, refused: "spec.conversion"},
-		"short names":                 {change: func(crd *definition) { crd.Spec.Names.ShortNames = []string{"po"} }, refused: "spec.names"},
-		"a version is gone":           {have: secondVersion(false), change: func(*definition) {}, refused: "spec.versions[v2] (removed)"},
-		"a version is served no more": {have: secondVersion(false), change: func(crd *definition) { secondVersion(false)(crd); crd.Spec.Versions[1].Served = false }, refused: "spec.versions[v2].served"},
+		"short names":          {change: func(crd *definition) { crd.Spec.Names.ShortNames = []string{"po"} }, refused: "spec.names"},
+		"a version is removed": {have: secondVersion(false), change: func(*definition) {}, refused: "spec.versions[v2] (removed)"},
+		"a version is no longer served": {
+			have: secondVersion(false), change: func(crd *definition) { secondVersion(false)(crd); crd.Spec.Versions[1].Served = false }, refused: "spec.versions[v2].served",
+		},
 		"a status subresource": {change: func(crd *definition) {
 			crd.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
 		}, refused: "spec.versions[v1].subresources"},
-		"a field is gone":                     {change: specOf(func(s *props) { delete(s.Properties, "image") }), refused: inSpec + ".properties[image]"},
-		"a field is required":                 {change: specOf(func(s *props) { s.Required = []string{"image"} }), refused: inSpec + ".required"},
-		"a default of the tenant's choice":    {change: field("image", func(s *props) { s.Default = &apiextensionsv1.JSON{Raw: []byte(`"evil/image"`)} }), refused: inSpec + ".properties[image].default"},
-		"another type":                        {change: field("image", func(s *props) { s.Type = "integer" }), refused: inSpec + ".properties[image] (validation)"},
-		"a pattern":                           {change: field("image", func(s *props) { s.Pattern = "^evil/" }), refused: inSpec + ".properties[image] (validation)"},
-		"a lower bound":                       {change: field("image", func(s *props) { s.MaxLength = new(int64(10)) }), refused: inSpec + ".properties[image] (validation)"},
-		"fewer values":                        {change: field("mode", func(s *props) { s.Enum = s.Enum[:1] }), refused: inSpec + ".properties[mode].enum"},
-		"null is refused":                     {change: field("count", func(s *props) { s.Nullable = false }), refused: inSpec + ".properties[count] (validation)"},
-		"a rule":                              {change: specOf(func(s *props) { s.XValidations = apiextensionsv1.ValidationRules{{Rule: "false"}} }), refused: inSpec + ".x-kubernetes-validations"},
-		"entries of another type":             {change: field("list", func(s *props) { s.Items.Schema.Type = "integer" }), refused: inSpec + ".properties[list].items (validation)"},
-		"values of another type":              {change: field("map", func(s *props) { s.AdditionalProperties.Schema.Type = "integer" }), refused: inSpec + ".properties[map].additionalProperties (validation)"},
-		"unknown fields are dropped":          {change: field("free", func(s *props) { s.XPreserveUnknownFields = nil }), refused: inSpec + ".properties[free] (validation)"},
-		"unknown fields are judged":           {change: field("free", func(s *props) { s.Properties = map[string]props{"a": {Type: "integer"}} }), refused: inSpec + ".properties[free].properties"},
-		"unknown fields are kept":             {change: func(crd *definition) { crd.Spec.PreserveUnknownFields = true }, refused: "spec.preserveUnknownFields"},
-		"entries of any type":                 {change: field("list", func(s *props) { s.Items = nil }), refused: inSpec + ".properties[list].items"},
-		"no values but named ones":            {change: field("map", func(s *props) { s.AdditionalProperties = nil }), refused: inSpec + ".properties[map].additionalProperties"},
-		"no values at all":                    {change: field("map", func(s *props) { s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{} }), refused: inSpec + ".properties[map].additionalProperties"},
-		"another version is stored, narrower": {change: secondVersion(true, specOf(func(s *props) { s.Properties = nil })), refused: "spec.versions[v2].schema.openAPIV3Schema.properties[spec].properties[count] (stored instead of v1)"},
-		"another version is stored that the webhook may not know": {have: convertedBy("there", "b"), change: func(crd *definition) { convertedBy("there", "b")(crd); secondVersion(true)(crd) }, refused: "spec.versions[v2].storage"},
+		"a field is removed": {
+			change: specOf(func(s *props) { delete(s.Properties, "image") }), refused: inSpec + ".properties[image]",
+		},
+		"a field is required": {change: specOf(func(s *props) { s.Required = []string{"image"} }), refused: inSpec + ".required"},
+		"another default": {
+			change: field("image", func(s *props) { s.Default = &apiextensionsv1.JSON{Raw: []byte(`"evil/image"`)} }), refused: inSpec + ".properties[image].default",
+		},
+		"another type": {
+			change: field("image", func(s *props) { s.Type = "integer" }), refused: inSpec + ".properties[image] (validation)",
+		},
+		"a pattern": {
+			change: field("image", func(s *props) { s.Pattern = "^evil/" }), refused: inSpec + ".properties[image] (validation)",
+		},
+		"a lower bound": {
+			change: field("image", func(s *props) { s.MaxLength = new(int64(10)) }), refused: inSpec + ".properties[image] (validation)",
+		},
+		"fewer values": {
+			change: field("mode", func(s *props) { s.Enum = s.Enum[:1] }), refused: inSpec + ".properties[mode].enum",
+		},
+		"null is rejected": {
+			change: field("count", func(s *props) { s.Nullable = false }), refused: inSpec + ".properties[count] (validation)",
+		},
+		"a rule": {
+			change: specOf(func(s *props) { s.XValidations = apiextensionsv1.ValidationRules{{Rule: "false"}} }), refused: inSpec + ".x-kubernetes-validations",
+		},
+		"entries of another type": {
+			change: field("list", func(s *props) { s.Items.Schema.Type = "integer" }), refused: inSpec + ".properties[list].items (validation)",
+		},
+		"values of another type": {
+			change: field("map", func(s *props) { s.AdditionalProperties.Schema.Type = "integer" }), refused: inSpec + ".properties[map].additionalProperties (validation)",
+		},
+		"unknown fields are dropped": {
+			change: field("free", func(s *props) { s.XPreserveUnknownFields = nil }), refused: inSpec + ".properties[free] (validation)",
+		},
+		"unknown fields are validated": {
+			change: field("free", func(s *props) { s.Properties = map[string]props{"a": {Type: "integer"}} }), refused: inSpec + ".properties[free].properties",
+		},
+		"unknown fields are kept": {
+			change: func(crd *definition) { crd.Spec.PreserveUnknownFields = true }, refused: "spec.preserveUnknownFields",
+		},
+		"entries of any type": {
+			change: field("list", func(s *props) { s.Items = nil }), refused: inSpec + ".properties[list].items",
+		},
+		"no values but named ones": {
+			change: field("map", func(s *props) { s.AdditionalProperties = nil }), refused: inSpec + ".properties[map].additionalProperties",
+		},
+		"no values at all": {
+			change: field("map", func(s *props) { s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{} }), refused: inSpec + ".properties[map].additionalProperties",
+		},
+		"another version is stored, narrower": {
+			change: secondVersion(true, specOf(func(s *props) { s.Properties = nil })), refused: "spec.versions[v2].schema.openAPIV3Schema.properties[spec].properties[count] (stored instead of v1)",
+		},
+		"another version is stored that the webhook may not know": {
+			have: convertedBy("there", "b"), change: func(crd *definition) { convertedBy("there", "b")(crd); secondVersion(true)(crd) }, refused: "spec.versions[v2].storage",
+		},
 
 		"nothing":                   {change: func(*definition) {}},
 		"another field":             {change: specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} })},
@@ -111,10 +151,14 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 		"another text":              {change: field("image", func(s *props) { s.Description = "which image" })},
 		"a wider bound":             {change: field("image", func(s *props) { s.MaxLength = new(int64(1000)) })},
 		"no bound":                  {change: field("count", func(s *props) { s.Minimum = nil })},
-		"more values":               {change: field("mode", func(s *props) { s.Enum = append(s.Enum, apiextensionsv1.JSON{Raw: []byte(`"c"`)}) })},
-		"null is taken":             {change: field("image", func(s *props) { s.Nullable = true })},
-		"values of any type":        {change: field("map", func(s *props) { s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true} })},
-		"nothing is required":       {change: func(crd *definition) { schemaIn(crd).Required = nil }},
+		"more values": {
+			change: field("mode", func(s *props) { s.Enum = append(s.Enum, apiextensionsv1.JSON{Raw: []byte(`"c"`)}) }),
+		},
+		"null is accepted": {change: field("image", func(s *props) { s.Nullable = true })},
+		"values of any type": {
+			change: field("map", func(s *props) { s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true} }),
+		},
+		"nothing is required": {change: func(crd *definition) { schemaIn(crd).Required = nil }},
 		"columns": {change: func(crd *definition) {
 			crd.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{{Name: "Age", Type: "date", JSONPath: ".x"}}
 		}},
@@ -158,13 +202,13 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 				require.Equal(t, recorded, annotations)
 			}
 
-			// Whatever it is, it is written where no other CSV owns the definition, where the administrator says so,
-			// and as OLM does.
+			// Every change is written if no other CSV owns the definition, if the administrator allows it,
+			// or if the configuration allows it, as in OLM.
 			for name, allow := range map[string]func(*installplan.Input){
-				"the other is gone":         func(in *installplan.Input) { in.Alongside = olmcore.Found[*v1alpha1.ClusterServiceVersion]() },
-				"the other is going":        func(in *installplan.Input) { in.Alongside.Items[0].DeletionTimestamp = Ago(0) },
-				"the other is a copy":       func(in *installplan.Input) { in.Alongside.Items[0].Labels = map[string]string{"olm.copiedFrom": "x"} },
-				"the other does not own it": func(in *installplan.Input) { in.Alongside.Items[0].Spec.CustomResourceDefinitions.Owned = nil },
+				"the other was deleted":      func(in *installplan.Input) { in.Alongside = olmcore.Found[*v1alpha1.ClusterServiceVersion]() },
+				"the other is being deleted": func(in *installplan.Input) { in.Alongside.Items[0].DeletionTimestamp = Ago(0) },
+				"the other is a copy":        func(in *installplan.Input) { in.Alongside.Items[0].Labels = map[string]string{"olm.copiedFrom": "x"} },
+				"the other does not own it":  func(in *installplan.Input) { in.Alongside.Items[0].Spec.CustomResourceDefinitions.Owned = nil },
 				"the other only claims it": func(in *installplan.Input) {
 					in.CustomResourceDefinitions.Items[0].Annotations = recordedFor("ops/a.v0")
 				},
@@ -183,21 +227,31 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 	}
 }
 
-// TestOtherOwnersOfADefinition in the plan's own namespace: none that the step's version replaces, whatever it is
-// called.
-func TestOtherOwnersOfADefinition(t *testing.T) {
+// TestPredecessorsAreNoOtherOwnersOfADefinition checks which versions of the plan's own namespace count as other
+// owners: none that the version of the step replaces, whatever its name.
+func TestPredecessorsAreNoOtherOwnersOfADefinition(t *testing.T) {
 	for name, c := range map[string]struct {
 		recorded string
 		own      func(*v1alpha1.ClusterServiceVersion)
 		others   []olmcore.Object
 		refused  bool
 	}{
-		"the predecessor":                 {recorded: "ops/old.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" }, others: []olmcore.Object{CSV("old.v1", versioned("0.1.0"))}},
-		"one that is skipped":             {recorded: "ops/old.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Skips = []string{"x.v1", "old.v1"} }, others: []olmcore.Object{CSV("old.v1", versioned("0.1.0"))}},
-		"the predecessor's predecessor":   {recorded: "ops/oldest.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" }, others: []olmcore.Object{CSV("old.v1", versioned("0.2.0", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "oldest.v1" })), CSV("oldest.v1", versioned("0.1.0"))}},
-		"an earlier one of the package":   {recorded: "ops/a.v0", own: func(*v1alpha1.ClusterServiceVersion) {}, others: []olmcore.Object{CSV("a.v0", versioned("0.1.0"))}},
+		"the predecessor": {
+			recorded: "ops/old.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" }, others: []olmcore.Object{CSV("old.v1", versioned("0.1.0"))},
+		},
+		"one that is skipped": {
+			recorded: "ops/old.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Skips = []string{"x.v1", "old.v1"} }, others: []olmcore.Object{CSV("old.v1", versioned("0.1.0"))},
+		},
+		"the predecessor's predecessor": {
+			recorded: "ops/oldest.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" }, others: []olmcore.Object{CSV("old.v1", versioned("0.2.0", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "oldest.v1" })), CSV("oldest.v1", versioned("0.1.0"))},
+		},
+		"an earlier one of the package": {
+			recorded: "ops/a.v0", own: func(*v1alpha1.ClusterServiceVersion) {}, others: []olmcore.Object{CSV("a.v0", versioned("0.1.0"))},
+		},
 		"versions that replace in a ring": {recorded: "ops/a.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "a.v1" }},
-		"another operator":                {recorded: "ops/b.v1", own: func(*v1alpha1.ClusterServiceVersion) {}, others: []olmcore.Object{CSV("b.v1", versioned("0.1.0"))}, refused: true},
+		"another operator": {
+			recorded: "ops/b.v1", own: func(*v1alpha1.ClusterServiceVersion) {}, others: []olmcore.Object{CSV("b.v1", versioned("0.1.0"))}, refused: true,
+		},
 		"the predecessor's name elsewhere": {recorded: "there/a.v0", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "a.v0" },
 			others: []olmcore.Object{CSV("a.v0", versioned("0.1.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))}, refused: true},
 		"a step whose version does not own it": {recorded: "there/b.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.CustomResourceDefinitions.Owned = nil },
@@ -220,19 +274,21 @@ func TestOtherOwnersOfADefinition(t *testing.T) {
 	}
 }
 
-// TestUnmanagedDefinitionIsUsedOrRefused, never written: not noted for the version either, which would be a proof that
-// OLM installed it.
+// TestUnmanagedDefinitionIsUsedOrRefused checks that an unmanaged definition is never written. The version is not
+// recorded on it either, because a record would prove that OLM installed it.
 func TestUnmanagedDefinitionIsUsedOrRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*definition)
 		users  func(*definition)
 		in     string
 	}{
-		"the same":                     {},
-		"one that takes more":          {users: secondVersion(false)},
-		"one with a converter":         {users: convertedBy("users", "converter")},
-		"a step with a converter":      {change: convertedBy("evil", "eavesdropper")},
-		"a step with another field":    {change: specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} }), in: inVersion + ".properties[spec].properties[more]"},
+		"the same":                {},
+		"one that accepts more":   {users: secondVersion(false)},
+		"one with a converter":    {users: convertedBy("users", "converter")},
+		"a step with a converter": {change: convertedBy("evil", "eavesdropper")},
+		"a step with another field": {
+			change: specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} }), in: inVersion + ".properties[spec].properties[more]",
+		},
 		"a step with another version":  {change: secondVersion(false), in: "spec.versions[v2] (removed)"},
 		"a definition of OLM's itself": {users: func(crd *definition) { crd.Spec.Group = "operators.coreos.com" }, in: "spec.group"},
 	} {
@@ -264,9 +320,9 @@ func TestUnmanagedDefinitionIsUsedOrRefused(t *testing.T) {
 	}
 }
 
-// TestForgedHashHidesNoOwner: the key under which OLM notes who brought a definition is a hash for which another name
-// is easily found.
-func TestForgedHashHidesNoOwner(t *testing.T) {
+// TestHashCollisionHidesNoOwner checks that two owners with the same hash are both recorded. OLM records an owner of a
+// definition under a hash, and a name with the same hash is easily found.
+func TestHashCollisionHidesNoOwner(t *testing.T) {
 	const victim, evil = "8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"
 	require.Equal(t, alongsideHash(victim+"/a.v1"), alongsideHash(evil+"/a.v1"))
 	in := func(namespace string) *v1alpha1.ClusterServiceVersion {
@@ -298,16 +354,16 @@ func TestForgedHashHidesNoOwner(t *testing.T) {
 	require.Regexp(t, "^"+hash+"-[a-z0-9]{20}$", noted[evil+"/a.v1"])
 	require.Empty(t, validation.IsQualifiedName(alongside+noted[evil+"/a.v1"]))
 
-	// It is noted once, and the other still owns the definition.
+	// The version is recorded once, and the other one still owns the definition.
 	for _, r := range []olmcore.Result{round(after), round(after, convertedBy("evil", "eavesdropper"))} {
 		require.Len(t, r.Actions, 1)
 		require.IsType(t, olmcore.UpdateStatus{}, r.Actions[0])
 	}
 }
 
-// TestRecordsOnADefinitionAreBounded: a plan records names of versions only, which others look up, and no more of them
-// than leave room for those of others.
-func TestRecordsOnADefinitionAreBounded(t *testing.T) {
+// TestRecordsOnADefinitionAreLimited checks that a plan records only valid names of versions, and so few of them that
+// other namespaces have space for theirs.
+func TestRecordsOnADefinitionAreLimited(t *testing.T) {
 	made := func(have *definition, names ...string) (installplan.Input, olmcore.Result) {
 		var steps []*v1alpha1.Step
 		for _, name := range names {
@@ -336,11 +392,11 @@ func TestRecordsOnADefinitionAreBounded(t *testing.T) {
 		for _, name := range []string{"a/../../secrets", "a%2e", "A", strings.Repeat("a", 300)} {
 			in, r := made(have, name)
 			require.Equal(t, []string{status}, Describe(r), what)
-			require.Contains(t, statusOf(in, r).Message, "is no name of a ClusterServiceVersion", what)
+			require.Contains(t, statusOf(in, r).Message, "is not a valid name of a ClusterServiceVersion", what)
 		}
 		in, r := made(have, names...)
 		require.Equal(t, []string{status}, Describe(r), what)
-		require.Contains(t, statusOf(in, r).Message, "is made for 21 versions; there is room for 20", what)
+		require.Contains(t, statusOf(in, r).Message, "is in steps of 21 versions, but can record only 20", what)
 		_, r = made(have, names[:20]...)
 		require.Contains(t, Describe(r)[len(r.Actions)-1], "CustomResourceDefinition things.example.com (", what)
 	}
@@ -348,9 +404,9 @@ func TestRecordsOnADefinitionAreBounded(t *testing.T) {
 	in.ClusterServiceVersions = olmcore.Found(versions...)
 	r := reconcile(t, in)
 	require.Equal(t, []string{status}, Describe(r))
-	require.Contains(t, statusOf(in, r).Message, "records 21 versions of namespace ops; there is room for 20")
+	require.Contains(t, statusOf(in, r).Message, "would record 21 versions of namespace ops, but can record only 20")
 
-	// A record that was forged, or is OLM's, keeps no other plan from being read.
+	// A record that was forged, or that OLM wrote, does not prevent other plans from being read.
 	full.Annotations = recordedFor("evil/a/../b", "evil/A", "EVIL/a", "evil/a.v1")
 	in, _ = made(full, "a.v1")
 	asked := &asking{Reader: Reader(t, in.InstallPlan, full, Group())}
@@ -359,8 +415,8 @@ func TestRecordsOnADefinitionAreBounded(t *testing.T) {
 	require.Equal(t, []string{"evil/a.v1", "ops/a.v1"}, asked.versions)
 }
 
-// TestDefinitionIsProtectedBeforeItsVersionExists: definitions come first in a plan. Until the version follows, a plan
-// of another namespace may take as little from it as later, and leaves the record.
+// TestDefinitionIsProtectedBeforeItsVersionExists checks that an unfinished plan of another namespace counts as an
+// owner. A plan writes its definitions before their version exists.
 func TestDefinitionIsProtectedBeforeItsVersionExists(t *testing.T) {
 	have := Installed(thing(), true)
 	have.Annotations = recordedFor("there/b.v1")
@@ -375,13 +431,13 @@ func TestDefinitionIsProtectedBeforeItsVersionExists(t *testing.T) {
 		plan  *v1alpha1.InstallPlan
 		owner bool
 	}{
-		"their plan runs":            {theirs(Installing, "b.v1"), true},
-		"their plan waits":           {theirs(v1alpha1.InstallPlanPhaseRequiresApproval, "x.v1", "b.v1"), true},
-		"their plan is tried again":  {retried, true},
-		"their plan is for another":  {theirs(Installing, "x.v1"), false},
-		"their plan is over":         {theirs(v1alpha1.InstallPlanPhaseComplete, "b.v1"), false},
-		"their plan has failed":      {theirs(v1alpha1.InstallPlanPhaseFailed, "b.v1"), false},
-		"their plan was never there": {nil, false},
+		"their plan runs":           {theirs(Installing, "b.v1"), true},
+		"their plan waits":          {theirs(v1alpha1.InstallPlanPhaseRequiresApproval, "x.v1", "b.v1"), true},
+		"their plan is retried":     {retried, true},
+		"their plan is for another": {theirs(Installing, "x.v1"), false},
+		"their plan is finished":    {theirs(v1alpha1.InstallPlanPhaseComplete, "b.v1"), false},
+		"their plan has failed":     {theirs(v1alpha1.InstallPlanPhaseFailed, "b.v1"), false},
+		"their plan never existed":  {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			round := func(change ...func(*definition)) (installplan.Input, olmcore.Result) {
@@ -405,9 +461,9 @@ func TestDefinitionIsProtectedBeforeItsVersionExists(t *testing.T) {
 	}
 }
 
-// TestForgedNewerVersionHoldsNoSchemaBack: a version of another namespace that calls itself a newer one of the package
-// keeps no field from the operator.
-func TestForgedNewerVersionHoldsNoSchemaBack(t *testing.T) {
+// TestForgedNewerVersionKeepsNoOldSchema checks that a version of another namespace that claims to be a newer one of
+// the package does not prevent the operator from adding a field.
+func TestForgedNewerVersionKeepsNoOldSchema(t *testing.T) {
 	more := specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} })
 	have := Installed(thing(), true)
 	have.Annotations = recordedFor("evil/a.v9")
@@ -419,8 +475,8 @@ func TestForgedNewerVersionHoldsNoSchemaBack(t *testing.T) {
 	require.NotContains(t, Reasons(r), installplan.ReasonNewerCRDKept)
 }
 
-// TestSchemaChanges are those whose answers Reconcile would look at.
-func TestSchemaChanges(t *testing.T) {
+// TestSchemaChangesThatNeedValidation checks the changes whose validation Reconcile would use.
+func TestSchemaChangesThatNeedValidation(t *testing.T) {
 	installs := CRDObject("v1", "v2")
 	newer := CSV("a.v2", versioned("2.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
 	kept := Installed(other(CRDObject("v1", "v2"), 0, 1), true)
@@ -432,20 +488,34 @@ func TestSchemaChanges(t *testing.T) {
 		observed []olmcore.Object
 		want     []string
 	}{
-		"a definition that is absent":           {},
-		"the schemas are the same":              {observed: []olmcore.Object{Installed(CRDObject("v1", "v2"), true)}},
-		"a definition without versions":         {observed: []olmcore.Object{Installed(CRDObject(), true)}},
-		"one schema differs":                    {observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}, want: []string{"v2"}},
-		"both differ":                           {observed: []olmcore.Object{Installed(other(CRDObject("v2", "v1"), 0, 1), true)}, want: []string{"v1", "v2"}},
-		"a version that was not served":         {observed: []olmcore.Object{Installed(unserved(other(CRDObject("v1", "v2"), 0, 1), 0), true)}, want: []string{"v2"}},
-		"a version that is served no more":      {step: Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", unserved(CRDObject("v1", "v2"), 1)), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 0, 1), true)}, want: []string{"v1"}},
-		"a version that is new":                 {observed: []olmcore.Object{Installed(other(CRDObject("v1"), 0), true)}, want: []string{"v1"}},
-		"a plan that waits for approval":        {phase: RequiresApproval, observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}, want: []string{"v2"}},
-		"a plan that is done":                   {phase: Complete, observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}},
-		"what was applied is not judged again":  {observed: []olmcore.Object{done}},
+		"a definition that does not exist": {},
+		"the schemas are the same":         {observed: []olmcore.Object{Installed(CRDObject("v1", "v2"), true)}},
+		"a definition without versions":    {observed: []olmcore.Object{Installed(CRDObject(), true)}},
+		"one schema differs": {
+			observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}, want: []string{"v2"},
+		},
+		"both differ": {
+			observed: []olmcore.Object{Installed(other(CRDObject("v2", "v1"), 0, 1), true)}, want: []string{"v1", "v2"},
+		},
+		"a version that was not served": {
+			observed: []olmcore.Object{Installed(unserved(other(CRDObject("v1", "v2"), 0, 1), 0), true)}, want: []string{"v2"},
+		},
+		"a version that is no longer served": {
+			step: Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", unserved(CRDObject("v1", "v2"), 1)), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 0, 1), true)}, want: []string{"v1"},
+		},
+		"a version that is new": {observed: []olmcore.Object{Installed(other(CRDObject("v1"), 0), true)}, want: []string{"v1"}},
+		"a plan that waits for approval": {
+			phase: RequiresApproval, observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}, want: []string{"v2"},
+		},
+		"a plan that is Complete":               {phase: Complete, observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}},
+		"applied steps are not validated again": {observed: []olmcore.Object{done}},
 		"a definition that a newer one needs":   {observed: []olmcore.Object{kept, newer, CSV("a.v1", versioned("1.0.0"))}},
-		"a plan without definitions":            {step: RoleStep("a.v1", "r"), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}},
-		"a definition that is said to be there": {step: WithStatus(Present, CRDStep("a.v1", "v1", "v2")), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}},
+		"a plan without definitions": {
+			step: RoleStep("a.v1", "r"), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)},
+		},
+		"a definition that is recorded as applied": {
+			step: WithStatus(Present, CRDStep("a.v1", "v1", "v2")), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.step
@@ -479,8 +549,9 @@ func TestSchemaChanges(t *testing.T) {
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
-// TestJudgements: what they refuse, what they only say, and what they may not hide.
-func TestJudgements(t *testing.T) {
+// TestInvalidCustomResourcesRefuseThePlan checks which verdicts about custom resources refuse the plan, which are only
+// reported, and which must not be hidden by others.
+func TestInvalidCustomResourcesRefuseThePlan(t *testing.T) {
 	const prefix = `error validating existing CRs against new CRD's schema for "things.example.com": `
 	verdict := func(name string, old, new []string) installplan.ResourceVerdict {
 		return installplan.ResourceVerdict{CustomResourceDefinition: "things.example.com", Version: "v1", Namespace: "n", Name: name, Old: old, New: new}
@@ -499,18 +570,38 @@ func TestJudgements(t *testing.T) {
 		want     string
 		reasons  []string
 	}{
-		"nothing is wrong":             {verdicts: []installplan.ResourceVerdict{verdict("x", nil, nil)}},
-		"one finding":                  {verdicts: []installplan.ResourceVerdict{verdict("x", nil, bad)}, want: tight("x", "too big")},
-		"several findings":             {verdicts: []installplan.ResourceVerdict{verdict("x", nil, []string{"a", "b"})}, want: tight("x", "[a, b]")},
-		"all resources are named":      {verdicts: []installplan.ResourceVerdict{verdict("y", nil, bad), verdict("x", nil, bad)}, want: tight("x", "too big") + "; " + tight("y", "too big")},
-		"invalid before":               {verdicts: []installplan.ResourceVerdict{verdict("x", bad, bad)}, reasons: []string{"ExistingResourceInvalid"}},
-		"a webhook converts":           {verdicts: []installplan.ResourceVerdict{verdict("x", nil, bad)}, convert: true, reasons: []string{"ExistingResourceInvalid"}},
-		"a webhook does not excuse it": {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", ReadError: "no answer"}}, convert: true, want: "no answer"},
-		"they cannot be read":          {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", ReadError: "cannot list"}}, want: "cannot list"},
-		"some were not judged":         {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", Unread: 3}}, reasons: []string{"Truncated"}},
-		"another definition":           {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "others.example.com", Version: "v1", Name: "x", New: bad}}},
-		"another version":              {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v0", Name: "x", New: bad}}},
-		"a crowd hides nothing":        {verdicts: append(crowd, verdict("z", nil, bad)), want: tight("z", "too big"), reasons: append(slices.Repeat([]string{"ExistingResourceInvalid"}, 100), "Truncated")},
+		"no finding":  {verdicts: []installplan.ResourceVerdict{verdict("x", nil, nil)}},
+		"one finding": {verdicts: []installplan.ResourceVerdict{verdict("x", nil, bad)}, want: tight("x", "too big")},
+		"several findings": {
+			verdicts: []installplan.ResourceVerdict{verdict("x", nil, []string{"a", "b"})}, want: tight("x", "[a, b]"),
+		},
+		"all resources are named": {
+			verdicts: []installplan.ResourceVerdict{verdict("y", nil, bad), verdict("x", nil, bad)}, want: tight("x", "too big") + "; " + tight("y", "too big"),
+		},
+		"invalid before": {
+			verdicts: []installplan.ResourceVerdict{verdict("x", bad, bad)}, reasons: []string{"ExistingResourceInvalid"},
+		},
+		"a webhook converts": {
+			verdicts: []installplan.ResourceVerdict{verdict("x", nil, bad)}, convert: true, reasons: []string{"ExistingResourceInvalid"},
+		},
+		"a webhook, and a read error": {
+			verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", ReadError: "no answer"}}, convert: true, want: "no answer",
+		},
+		"custom resources cannot be read": {
+			verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", ReadError: "cannot list"}}, want: "cannot list",
+		},
+		"some were not validated": {
+			verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", Unread: 3}}, reasons: []string{"Truncated"},
+		},
+		"another definition": {
+			verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "others.example.com", Version: "v1", Name: "x", New: bad}},
+		},
+		"another version": {
+			verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v0", Name: "x", New: bad}},
+		},
+		"many findings hide no other": {
+			verdicts: append(crowd, verdict("z", nil, bad)), want: tight("z", "too big"), reasons: append(slices.Repeat([]string{"ExistingResourceInvalid"}, 100), "Truncated"),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := CRDStep("a.v1", "v1")
@@ -538,8 +629,9 @@ func TestJudgements(t *testing.T) {
 	}
 }
 
-// TestFailedPlanLooksAtCustomResourcesAgain, as they are not watched, and goes on once they are in order.
-func TestFailedPlanLooksAtCustomResourcesAgain(t *testing.T) {
+// TestFailedPlanValidatesCustomResourcesAgain checks that a failed plan starts again once its custom resources are
+// valid. They are not watched.
+func TestFailedPlanValidatesCustomResourcesAgain(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"))
 	in := input(Plan(Failed, []*v1alpha1.Step{CRDStep("a.v1", "v1")}, OwnedBy(sub), func(p *v1alpha1.InstallPlan) {
 		p.Status.Message = `error validating existing CRs against new CRD's schema for "things.example.com": x`
@@ -553,9 +645,9 @@ func TestFailedPlanLooksAtCustomResourcesAgain(t *testing.T) {
 	require.Equal(t, Installing, statusOf(in, reconcile(t, in)).Phase)
 }
 
-// TestPlanWithAnAccountShowsNoValuesOfResources: findings about custom resources hold values of them, and whoever reads
-// the plan may not be allowed to read these.
-func TestPlanWithAnAccountShowsNoValuesOfResources(t *testing.T) {
+// TestPlanWithServiceAccountHidesValuesOfCustomResources checks that the messages of a plan with a ServiceAccount
+// contain no values of custom resources, because readers of the plan may not be allowed to read these.
+func TestPlanWithServiceAccountHidesValuesOfCustomResources(t *testing.T) {
 	narrower := thing(field("image", func(s *props) { s.MaxLength = new(int64(1)) }))
 	s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", narrower)
 	bad := func(namespace string) installplan.ResourceVerdict {
@@ -582,7 +674,7 @@ func TestPlanWithAnAccountShowsNoValuesOfResources(t *testing.T) {
 	require.Equal(t, prefix+`"ops/name-of-one": updated validation is too restrictive: Invalid value: "secret"`, round(bad(NS), true))
 	require.Equal(t, prefix+`"victim/name-of-one": updated validation is too restrictive: Invalid value: "secret"`, round(bad("victim"), false))
 
-	// Where the definition is another operator's, they are not read.
+	// The custom resources of a definition of another operator are not read.
 	have.Annotations = recordedFor("victim/b.v1")
 	theirs := CSV("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "victim" }))
 	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1", versioned("1.0.0")), have, theirs))

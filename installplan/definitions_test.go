@@ -19,7 +19,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// release is a definition whose versions are each "name", with "!" where it is stored and "-" where it is not served.
+// release returns a definition with versions in the form "name". A stored version ends with "!", and one that is not
+// served ends with "-".
 func release(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	var names []string
 	for _, v := range versions {
@@ -36,7 +37,7 @@ func releaseStep(resolving string, versions ...string) *v1alpha1.Step {
 	return Step(resolving, "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", release(versions...))
 }
 
-// versionsIn describes the definition of a cluster as release does.
+// versionsIn returns the versions of the definition of a cluster in the form of release.
 func versionsIn(c *fake.Cluster) []string {
 	var out []string
 	for _, v := range fake.Find[*apiextensionsv1.CustomResourceDefinition](c, "", "things.example.com").Spec.Versions {
@@ -52,9 +53,9 @@ func versionsIn(c *fake.Cluster) []string {
 	return out
 }
 
-// TestOwnersOfTheDefinitionsOfAVersion that its plan does not name: it may be the version itself, and no other, with
-// OLM's cases.
-func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
+// TestVersionIsRefusedIfAnotherOwnsItsDefinitions checks a version that spec does not name. Only the version itself may
+// own its definitions. It includes OLM's cases. It includes OLM's cases.
+func TestVersionIsRefusedIfAnotherOwnsItsDefinitions(t *testing.T) {
 	owner := func(name string, crds ...string) *v1alpha1.ClusterServiceVersion {
 		return CSV(name, func(c *v1alpha1.ClusterServiceVersion) {
 			for _, crd := range crds {
@@ -74,17 +75,23 @@ func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
 		observed versions
 		want     string
 	}{
-		"nobody":                      {},
-		"somebody owns another one":   {observed: versions{owner("b.v1", "other.example.com")}},
-		"only itself":                 {observed: versions{owner("a.v1", "one.example.com", "two.example.com")}},
-		"one other":                   {observed: versions{owner("b.v1", "one.example.com")}, want: taken},
-		"one other, of the second":    {observed: versions{owner("b.v1", "two.example.com")}, want: taken},
-		"two others":                  {observed: versions{owner("c.v1", "one.example.com"), owner("b.v1", "one.example.com")}, want: fmt.Sprintf(several, "b.v1 c.v1")},
-		"itself and another":          {observed: versions{owner("b.v1", "one.example.com"), owner("a.v1", "one.example.com")}, want: fmt.Sprintf(several, "a.v1 b.v1")},
-		"one other that is going":     {observed: versions{going}},
-		"a copy from somewhere else":  {observed: versions{copy}},
-		"two others, of one each":     {observed: versions{owner("b.v1", "one.example.com"), owner("c.v1", "two.example.com")}, want: taken},
-		"one that owns what it lacks": {observed: versions{owner("b.v1")}},
+		"no version owns one":               {},
+		"a version owns another definition": {observed: versions{owner("b.v1", "other.example.com")}},
+		"only itself":                       {observed: versions{owner("a.v1", "one.example.com", "two.example.com")}},
+		"one other":                         {observed: versions{owner("b.v1", "one.example.com")}, want: taken},
+		"one other, of the second":          {observed: versions{owner("b.v1", "two.example.com")}, want: taken},
+		"two others": {
+			observed: versions{owner("c.v1", "one.example.com"), owner("b.v1", "one.example.com")}, want: fmt.Sprintf(several, "b.v1 c.v1"),
+		},
+		"itself and another": {
+			observed: versions{owner("b.v1", "one.example.com"), owner("a.v1", "one.example.com")}, want: fmt.Sprintf(several, "a.v1 b.v1"),
+		},
+		"one other that is being deleted": {observed: versions{going}},
+		"a copy from somewhere else":      {observed: versions{copy}},
+		"two others, each of one definition": {
+			observed: versions{owner("b.v1", "one.example.com"), owner("c.v1", "two.example.com")}, want: taken,
+		},
+		"one that owns a definition that it does not": {observed: versions{owner("b.v1")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Step("a.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v1",
@@ -101,7 +108,7 @@ func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
 			require.Equal(t, []string{status}, Describe(r))
 			require.Equal(t, "retrying execution due to error: "+c.want, got.Message)
 
-			// A plan that names the version is not asked when it is there, or in line.
+			// A plan whose spec names the version ignores other owners if the version exists or is in their upgrade chain.
 			in.InstallPlan.Spec.ClusterServiceVersionNames = []string{"a.v1"}
 			last := ""
 			for _, v := range c.observed {
@@ -115,8 +122,9 @@ func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
 	}
 }
 
-// TestVersionsRecordedOnADefinition: what its annotations say after an update, with OLM's cases.
-func TestVersionsRecordedOnADefinition(t *testing.T) {
+// TestDefinitionRecordsExistingVersions checks the annotations of a definition after an update. It includes OLM's
+// cases. It includes OLM's cases.
+func TestDefinitionRecordsExistingVersions(t *testing.T) {
 	const prefix = "operatorframework.io/installed-alongside-"
 	copied := CSV("b.v1", func(c *v1alpha1.ClusterServiceVersion) {
 		c.Namespace, c.Labels = "there", map[string]string{"olm.copiedFrom": "elsewhere"}
@@ -129,21 +137,25 @@ func TestVersionsRecordedOnADefinition(t *testing.T) {
 		want      []string
 		first     string
 	}{
-		"no version so far: the own one":   {resolving: "a.v1", want: []string{"ops/a.v1"}},
-		"the own version again":            {resolving: "a.v1", have: []string{"ops/a.v1"}, want: []string{"ops/a.v1"}},
-		"a version that is gone":           {resolving: "a.v1", have: []string{"there/b.v1"}, want: []string{"ops/a.v1"}},
-		"a version that is gone from here": {resolving: "a.v1", have: []string{"ops/a.v0"}, want: []string{"ops/a.v1"}},
+		"no version is recorded":                       {resolving: "a.v1", want: []string{"ops/a.v1"}},
+		"the own version again":                        {resolving: "a.v1", have: []string{"ops/a.v1"}, want: []string{"ops/a.v1"}},
+		"a version that was deleted":                   {resolving: "a.v1", have: []string{"there/b.v1"}, want: []string{"ops/a.v1"}},
+		"a version of this namespace that was deleted": {resolving: "a.v1", have: []string{"ops/a.v0"}, want: []string{"ops/a.v1"}},
 		"a copy of a version": {
 			resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{copied}, want: []string{"ops/a.v1"},
 		},
-		"a version that lives": {
+		"a version that exists": {
 			resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{live},
 			want: []string{"ops/a.v1", "there/b.v1"}, first: "there",
 		},
-		"a version that lives here":             {resolving: "a.v1", have: []string{"ops/a.v0"}, observed: []olmcore.Object{CSV("a.v0")}, want: []string{"ops/a.v0", "ops/a.v1"}},
-		"what is no name of a version":          {resolving: "a.v1", have: []string{"b.v1", "/b.v1", "there/", "a/b/c"}, observed: []olmcore.Object{live}, want: []string{"ops/a.v1"}},
+		"a version of this namespace that exists": {
+			resolving: "a.v1", have: []string{"ops/a.v0"}, observed: []olmcore.Object{CSV("a.v0")}, want: []string{"ops/a.v0", "ops/a.v1"},
+		},
+		"invalid names of versions": {
+			resolving: "a.v1", have: []string{"b.v1", "/b.v1", "there/", "a/b/c"}, observed: []olmcore.Object{live}, want: []string{"ops/a.v1"},
+		},
 		"a step of no version adds none":        {have: []string{"there/b.v1"}, observed: []olmcore.Object{live}, want: []string{"there/b.v1"}},
-		"a step of no version, nobody recorded": {},
+		"a step of no version, without records": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := Installed(other(CRDObject("v1"), 0), true)
@@ -169,9 +181,9 @@ func TestVersionsRecordedOnADefinition(t *testing.T) {
 	}
 }
 
-// TestReleasesOfADefinition one after the other: versions come, are stored, are served no more, and go only when
-// nothing is stored in them any more, with OLM's cases.
-func TestReleasesOfADefinition(t *testing.T) {
+// TestVersionsOfADefinitionAreAddedAndRemoved checks that versions are added, stored, no longer served, and removed
+// only once no object is stored in them. It includes OLM's cases. It includes OLM's cases.
+func TestVersionsOfADefinitionAreAddedAndRemoved(t *testing.T) {
 	lost := func(version string) string {
 		return `risk of data loss updating "things.example.com": new CRD removes version ` + version + ` that is listed as a stored version on the existing CRD`
 	}
@@ -181,15 +193,21 @@ func TestReleasesOfADefinition(t *testing.T) {
 		problem  string   // of the last release
 		migrated versions // what status.storedVersions becomes then
 	}{
-		"a version is added":                           {releases: []versions{{"v1!"}, {"v1!", "v2"}}},
-		"a version is added and stored":                {releases: []versions{{"v1!"}, {"v1", "v2!"}}},
-		"a version is deprecated over three releases":  {releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha1-", "v1alpha2!"}}},
-		"what was stored and is not served stays":      {releases: []versions{{"v1!"}, {"v1-", "v2!"}}},
-		"two were stored, both stay, one comes":        {releases: []versions{{"v1!"}, {"v1", "v2!"}, {"v1", "v2", "v3!"}}},
-		"the stored version is missing":                {releases: []versions{{"v1alpha2!"}, {"v1alpha3!"}}, problem: lost("v1alpha2")},
-		"an old stored version is missing":             {releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha2!"}}, problem: lost("v1alpha1")},
-		"a version that was never stored may go":       {releases: []versions{{"v1!", "v2"}, {"v1!"}}},
-		"the stored version is missing, then migrated": {releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha2!"}}, problem: lost("v1alpha1"), migrated: versions{"v1alpha2"}},
+		"a version is added":            {releases: []versions{{"v1!"}, {"v1!", "v2"}}},
+		"a version is added and stored": {releases: []versions{{"v1!"}, {"v1", "v2!"}}},
+		"a version is deprecated over three releases": {
+			releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha1-", "v1alpha2!"}},
+		},
+		"what was stored and is not served stays": {releases: []versions{{"v1!"}, {"v1-", "v2!"}}},
+		"two were stored, both stay, one comes":   {releases: []versions{{"v1!"}, {"v1", "v2!"}, {"v1", "v2", "v3!"}}},
+		"the stored version is missing":           {releases: []versions{{"v1alpha2!"}, {"v1alpha3!"}}, problem: lost("v1alpha2")},
+		"an old stored version is missing": {
+			releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha2!"}}, problem: lost("v1alpha1"),
+		},
+		"a version that was never stored may go": {releases: []versions{{"v1!", "v2"}, {"v1!"}}},
+		"the stored version is missing, then migrated": {
+			releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha2!"}}, problem: lost("v1alpha1"), migrated: versions{"v1alpha2"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := World(t, UserSubscription("a"))
@@ -222,9 +240,9 @@ func TestReleasesOfADefinition(t *testing.T) {
 	}
 }
 
-// TestDefinitionIsWritten for whoever needs it, owned or not, with its schema whole, and says for whom, with OLM's
-// cases.
-func TestDefinitionIsWritten(t *testing.T) {
+// TestDefinitionIsCreatedOrUpdated checks that a definition is written with its whole schema and records its version,
+// with and without other owners. It includes OLM's cases. It includes OLM's cases.
+func TestDefinitionIsCreatedOrUpdated(t *testing.T) {
 	bounded := func(minimum float64) *apiextensionsv1.CustomResourceDefinition {
 		crd := release("v1!")
 		crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{"replicas": {Type: "integer", Minimum: &minimum, Maximum: new(256.0)}}
@@ -243,11 +261,11 @@ func TestDefinitionIsWritten(t *testing.T) {
 		existing []olmcore.Object
 		noted    []string
 	}{
-		"where there was none":                    {noted: []string{"ops/a.v1"}},
-		"that its only owner had":                 {existing: []olmcore.Object{owning("a.v0"), ours}, noted: []string{"ops/a.v0", "ops/a.v1"}},
-		"that another version had":                {existing: []olmcore.Object{owning("b.v1"), ours}, noted: []string{"ops/a.v1"}},
-		"that was handed to OLM, and nobody owns": {existing: []olmcore.Object{users}, noted: []string{"ops/a.v1"}},
-		"whose version is there already":          {existing: []olmcore.Object{owning("a.v1")}, noted: []string{"ops/a.v1"}},
+		"a new definition":                 {noted: []string{"ops/a.v1"}},
+		"of its only owner":                {existing: []olmcore.Object{owning("a.v0"), ours}, noted: []string{"ops/a.v0", "ops/a.v1"}},
+		"of another version":               {existing: []olmcore.Object{owning("b.v1"), ours}, noted: []string{"ops/a.v1"}},
+		"managed by OLM, without an owner": {existing: []olmcore.Object{users}, noted: []string{"ops/a.v1"}},
+		"of a version that exists already": {existing: []olmcore.Object{owning("a.v1")}, noted: []string{"ops/a.v1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := World(t, c.existing...)
@@ -269,8 +287,8 @@ func TestDefinitionIsWritten(t *testing.T) {
 	}
 }
 
-// TestTwoPlansShareADefinition: it is noted for both versions, and the second plan writes nothing else, with OLM's
-// cases.
+// TestTwoPlansShareADefinition checks that a definition records the versions of both plans, and that the second plan
+// changes nothing else. It includes OLM's cases. It includes OLM's cases.
 func TestTwoPlansShareADefinition(t *testing.T) {
 	c := World(t)
 	require.Equal(t, Complete, executed(t, c, "install-1", CSVStep("a.v1"), releaseStep("a.v1", "v1!")).Status.Phase)
@@ -285,8 +303,8 @@ func TestTwoPlansShareADefinition(t *testing.T) {
 	Same(t, before.Spec, after.Spec)
 }
 
-// TestNewerVersionKeepsItsDefinition: a newer version that needs a definition keeps it, when it is alive, its own, and
-// when what the older one needs is there.
+// TestNewerVersionKeepsItsDefinition checks that a definition is kept for a live newer version that owns it, if the
+// definition also serves what the older version needs.
 func TestNewerVersionKeepsItsDefinition(t *testing.T) {
 	there := func(change func(*v1alpha1.ClusterServiceVersion)) *v1alpha1.ClusterServiceVersion {
 		return CSV("a.v2", versioned("2.0.0", func(c *v1alpha1.ClusterServiceVersion) {
@@ -306,13 +324,23 @@ func TestNewerVersionKeepsItsDefinition(t *testing.T) {
 		"a newer one":                          {CRDObject("v1", "v2"), there(nothing), nothing, true},
 		"what the older one needs is unserved": {unserved, there(nothing), nothing, false},
 		"what the older one needs is missing":  {CRDObject("v2"), there(nothing), nothing, false},
-		"a newer one that goes":                {CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }), nothing, false},
-		"a newer one that is a copy":           {CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), nothing, false},
-		"a newer one that does not own it":     {CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.CustomResourceDefinitions.Owned = nil }), nothing, false},
-		"a newer one of another package":       {CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Name = "b.v2" }), nothing, false},
-		"one of the same version":              {CRDObject("v1", "v2"), there(versioned("1.0.0")), nothing, false},
-		"a newer one that it replaces":         {CRDObject("v1", "v2"), CSV("a.v2", versioned("2.0.0")), func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "a.v2" }, false},
-		"a newer one in the same namespace":    {CRDObject("v1", "v2"), CSV("a.v2", versioned("2.0.0")), nothing, true},
+		"a newer one that is being deleted": {
+			CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }), nothing, false,
+		},
+		"a newer one that is a copy": {
+			CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), nothing, false,
+		},
+		"a newer one that does not own it": {
+			CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.CustomResourceDefinitions.Owned = nil }), nothing, false,
+		},
+		"a newer one of another package": {
+			CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Name = "b.v2" }), nothing, false,
+		},
+		"one of the same version": {CRDObject("v1", "v2"), there(versioned("1.0.0")), nothing, false},
+		"a newer one that it replaces": {
+			CRDObject("v1", "v2"), CSV("a.v2", versioned("2.0.0")), func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "a.v2" }, false,
+		},
+		"a newer one in the same namespace": {CRDObject("v1", "v2"), CSV("a.v2", versioned("2.0.0")), nothing, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := Installed(c.have, true)
@@ -337,8 +365,8 @@ func TestNewerVersionKeepsItsDefinition(t *testing.T) {
 	}
 }
 
-// TestDefinitionOfTwoVersionsOfAPlan: both are part of it, so none keeps it from the other.
-func TestDefinitionOfTwoVersionsOfAPlan(t *testing.T) {
+// TestTwoVersionsOfAPlanShareADefinition checks that neither version prevents the other from writing the definition.
+func TestTwoVersionsOfAPlanShareADefinition(t *testing.T) {
 	have := Installed(CRDObject("v1"), true)
 	have.Annotations = recordedFor("ops/a.v2")
 	in := input(Plan(Installing, []*v1alpha1.Step{CRDStep("a.v1", "v1"), CRDStep("a.v2", "v1", "v2")}, Started(time.Second)),
@@ -348,8 +376,8 @@ func TestDefinitionOfTwoVersionsOfAPlan(t *testing.T) {
 	require.Len(t, r.Actions[0].(olmcore.Update).After.(*apiextensionsv1.CustomResourceDefinition).Spec.Versions, 2)
 }
 
-// TestConversionWebhookOfALiveVersionStays: the webhook of a live version stays, whatever the manifest says.
-func TestConversionWebhookOfALiveVersionStays(t *testing.T) {
+// TestConversionWebhookOfALiveVersionIsKept checks that a manifest does not replace the webhook of a live version.
+func TestConversionWebhookOfALiveVersionIsKept(t *testing.T) {
 	converts := func(change ...func(*v1alpha1.ClusterServiceVersion)) *v1alpha1.ClusterServiceVersion {
 		return CSV("b.v1", append([]func(*v1alpha1.ClusterServiceVersion){func(c *v1alpha1.ClusterServiceVersion) {
 			c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"things.example.com"}}}
@@ -362,12 +390,18 @@ func TestConversionWebhookOfALiveVersionStays(t *testing.T) {
 		"a version of the namespace":                  {converts(), true},
 		"a version of another one":                    {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }), true},
 		"a version of another one that cannot answer": {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "evil" }), false},
-		"a version that goes":                         {converts(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }), false},
-		"a copy":                                      {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), false},
+		"a version that is being deleted": {
+			converts(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }), false,
+		},
+		"a copy": {
+			converts(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), false,
+		},
 		"a version with another webhook": {converts(func(c *v1alpha1.ClusterServiceVersion) {
 			c.Spec.WebhookDefinitions[0].Type = v1alpha1.ValidatingAdmissionWebhook
 		}), false},
-		"a version that converts another definition": {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].ConversionCRDs = []string{"x"} }), false},
+		"a version that converts another definition": {
+			converts(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].ConversionCRDs = []string{"x"} }), false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := Installed(CRDObject("v1"), true)
@@ -378,8 +412,8 @@ func TestConversionWebhookOfALiveVersionStays(t *testing.T) {
 	}
 }
 
-// TestTimeForADefinitionToBeServed: the time counts from whatever happened last.
-func TestTimeForADefinitionToBeServed(t *testing.T) {
+// TestTimeoutForADefinitionToBeEstablished checks that the timeout starts with the latest event.
+func TestTimeoutForADefinitionToBeEstablished(t *testing.T) {
 	condition := func(kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus, message string, since time.Duration) apiextensionsv1.CustomResourceDefinitionCondition {
 		return apiextensionsv1.CustomResourceDefinitionCondition{Type: kind, Status: status, Message: message, LastTransitionTime: *Ago(since)}
 	}
@@ -415,13 +449,12 @@ func TestTimeForADefinitionToBeServed(t *testing.T) {
 
 			in.InstallPlan.Status.Phase, in.InstallPlan.Spec.Approval, in.InstallPlan.Spec.Approved = RequiresApproval, v1alpha1.ApprovalManual, false
 			in.Now = Noon.Add(time.Hour)
-			require.Empty(t, reconcile(t, in).Diagnostics, "nobody waits for it before the approval")
+			require.Empty(t, reconcile(t, in).Diagnostics, "no timeout starts before the approval")
 		})
 	}
 }
 
-// TestSeveralLostVersionsAreNamedInOrder.
-func TestSeveralLostVersionsAreNamedInOrder(t *testing.T) {
+func TestRemovedStoredVersionsAreListedInOrder(t *testing.T) {
 	have := Installed(CRDObject("v0", "v1", "v2"), true)
 	have.Status.StoredVersions = []string{"v2", "v1", "v0"}
 	in := input(Plan(Installing, []*v1alpha1.Step{CRDStep("", "v1")}, Started(time.Second)), with(have))
@@ -429,8 +462,8 @@ func TestSeveralLostVersionsAreNamedInOrder(t *testing.T) {
 		`new CRD removes version v0, v2 that is listed as a stored version on the existing CRD`, statusOf(in, reconcile(t, in)).Message)
 }
 
-// TestUpdatedDefinitionIsNotRefusedAfterwards: judgements that come too late change nothing.
-func TestUpdatedDefinitionIsNotRefusedAfterwards(t *testing.T) {
+// TestLateValidationDoesNotRefuseAnUpdatedDefinition checks that verdicts that arrive after the update change nothing.
+func TestLateValidationDoesNotRefuseAnUpdatedDefinition(t *testing.T) {
 	s := CRDStep("a.v1", "v1")
 	up := applied(t, s, CSV("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
 	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), up))
@@ -438,8 +471,8 @@ func TestUpdatedDefinitionIsNotRefusedAfterwards(t *testing.T) {
 	require.Equal(t, Complete, statusOf(in, reconcile(t, in)).Phase)
 }
 
-// TestAlongsideKeyIsBitIdentical: other namespaces' entries are recognised.
-func TestAlongsideKeyIsBitIdentical(t *testing.T) {
+// TestAlongsideAnnotationEqualsThatOfOLM checks that records of other namespaces are recognized.
+func TestAlongsideAnnotationEqualsThatOfOLM(t *testing.T) {
 	s := CRDStep("etcdoperator.v0.9.4", "v1")
 	p := Plan("Installing", []*v1alpha1.Step{s}, Started(0), func(p *v1alpha1.InstallPlan) { p.Namespace = "operators" })
 	g := Group()
@@ -449,9 +482,9 @@ func TestAlongsideKeyIsBitIdentical(t *testing.T) {
 		r.Actions[1].(olmcore.Create).Object.GetAnnotations()["operatorframework.io/installed-alongside-4b21bc9c2e75a808"])
 }
 
-// TestWhichDefinitionsServeAKind: a definition that goes, a version that is not served, and one whose names were not
-// accepted serve nothing.
-func TestWhichDefinitionsServeAKind(t *testing.T) {
+// TestUnservedDefinitionsServeNoKind checks that a definition serves no kind if it is being deleted, its version is not
+// served, or its names were not accepted.
+func TestUnservedDefinitionsServeNoKind(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*apiextensionsv1.CustomResourceDefinition)
 		served bool

@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// A plan was approved: its phase changes, and nothing is applied in that round.
+// ExampleReconcile reconciles an approved plan. The phase changes, and no step is applied in the same call.
 func ExampleReconcile() {
 	plan := &v1alpha1.InstallPlan{
 		ObjectMeta: metav1.ObjectMeta{
@@ -81,7 +81,7 @@ func waitingPlan() []olmcore.Object {
 	return []olmcore.Object{plan, group}
 }
 
-// Assess says what a plan is doing without building any object.
+// ExampleAssess reports what a plan is doing, without building any object.
 func ExampleAssess() {
 	snapshot, err := olmcore.NewSnapshot(waitingPlan(), olmcore.Everything)
 	if err != nil {
@@ -98,7 +98,7 @@ func ExampleAssess() {
 	// RequiresApproval RequiresApproval <nil>
 }
 
-// A plan that does not exist is an error of its own.
+// ExampleGather recognizes the error about a plan that does not exist.
 func ExampleGather() {
 	snapshot, err := olmcore.NewSnapshot(nil, olmcore.Everything)
 	if err != nil {
@@ -110,7 +110,7 @@ func ExampleGather() {
 	// true
 }
 
-// A plan concerns itself, an OperatorGroup all plans of its namespace: an empty name.
+// ExampleAffected shows that an InstallPlan affects itself, and an OperatorGroup all plans of its namespace.
 func ExampleAffected() {
 	fmt.Println(installplan.Affected(waitingPlan()[0]))
 	fmt.Println(installplan.Affected(waitingPlan()[1]))

@@ -23,13 +23,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// roleKey is the object of a RoleStep.
+// roleKey returns the key of the object of a RoleStep.
 func roleKey(name string) olmcore.Key {
 	return olmcore.Key{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: NS, Name: name}
 }
 
-// rejectedPlan is a plan that failed because the API server rejected its last two steps, the Roles r and s of version
-// a.v1.
+// rejectedPlan returns a plan that failed because the API server rejected its last two steps, the Roles r and s of
+// version a.v1.
 func rejectedPlan(since time.Duration, change ...func(*v1alpha1.InstallPlan)) *v1alpha1.InstallPlan {
 	const message = "error creating role r: no"
 	p := Plan(Failed, []*v1alpha1.Step{
@@ -50,12 +50,12 @@ func rejectedPlan(since time.Duration, change ...func(*v1alpha1.InstallPlan)) *v
 	return p
 }
 
-// byOLM makes a failed plan one of OLM, which does not have the condition Retrying.
+// byOLM changes a failed plan to one that OLM failed, which does not have the condition Retrying.
 func byOLM(p *v1alpha1.InstallPlan) { p.Status.Conditions = p.Status.Conditions[:1] }
 
-// TestWhenAFailedPlanIsTriedAgain: a plan that failed because the API server rejected a write is tried every ten
-// minutes as long as a Subscription refers to it. It stays Failed until the writes are accepted.
-func TestWhenAFailedPlanIsTriedAgain(t *testing.T) {
+// TestFailedPlanIsRetriedEveryTenMinutes checks that a plan whose write the API server rejected is retried every ten
+// minutes while a Subscription references it. It stays Failed until the writes are accepted.
+func TestFailedPlanIsRetriedEveryTenMinutes(t *testing.T) {
 	ran := func(class olmcore.ErrorClass, message string, ago time.Duration) olmcore.LastResults {
 		return olmcore.LastResults{roleKey("r"): {Class: class, Message: message, Count: 1, First: Noon.Add(-ago), Last: Noon.Add(-ago)}}
 	}
@@ -76,32 +76,68 @@ func TestWhenAFailedPlanIsTriedAgain(t *testing.T) {
 		actions []string
 		requeue time.Duration
 	}{
-		"it failed nine minutes ago":          {since: 9 * time.Minute, want: installplan.StateFailed, requeue: time.Minute},
-		"it failed ten minutes ago":           {since: 10 * time.Minute, want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute},
-		"it failed in OLM, nine minutes ago":  {since: 9 * time.Minute, change: change(byOLM), want: installplan.StateFailed, requeue: time.Minute},
-		"it failed in OLM, an hour ago":       {since: time.Hour, change: change(byOLM), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute},
-		"it failed in OLM, without any times": {change: change(byOLM, timeless), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute},
-		"its time is in the future":           {since: -24 * time.Hour, want: installplan.StateFailed, requeue: 10 * time.Minute},
-		"the last try gave the same answer":   {since: time.Hour, lastRun: ran(olmcore.Invalid, "no", 4*time.Minute), want: installplan.StateFailed, requeue: 6 * time.Minute},
-		"the last same answer is old":         {since: time.Hour, lastRun: ran(olmcore.Invalid, "no", 10*time.Minute), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute},
+		"it failed nine minutes ago": {since: 9 * time.Minute, want: installplan.StateFailed, requeue: time.Minute},
+		"it failed ten minutes ago": {
+			since: 10 * time.Minute, want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute,
+		},
+		"it failed in OLM, nine minutes ago": {
+			since: 9 * time.Minute, change: change(byOLM), want: installplan.StateFailed, requeue: time.Minute,
+		},
+		"it failed in OLM, an hour ago": {
+			since: time.Hour, change: change(byOLM), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute,
+		},
+		"it failed in OLM, without times": {
+			change: change(byOLM, timeless), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute,
+		},
+		"its time is in the future": {since: -24 * time.Hour, want: installplan.StateFailed, requeue: 10 * time.Minute},
+		"the last try gave the same answer": {
+			since: time.Hour, lastRun: ran(olmcore.Invalid, "no", 4*time.Minute), want: installplan.StateFailed, requeue: 6 * time.Minute,
+		},
+		"the last same answer is old": {
+			since: time.Hour, lastRun: ran(olmcore.Invalid, "no", 10*time.Minute), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute,
+		},
 		"the last try gave another answer": {since: time.Hour, lastRun: ran(olmcore.Invalid, "never", 0), want: installplan.StateFailed,
 			actions: []string{status}, requeue: 10 * time.Minute},
-		"the last try met a transient error": {since: time.Hour, lastRun: ran(olmcore.Transient, "timeout 4711", 4*time.Minute), want: installplan.StateFailed, requeue: 6 * time.Minute},
-		"the last try met a conflict":        {since: time.Hour, lastRun: ran(olmcore.Conflict, "x", time.Second), want: installplan.StateFailed, requeue: 4 * time.Second},
-		"the last write was accepted":        {since: time.Hour, lastRun: ran(olmcore.ClassNone, "", 0), want: installplan.StateRetried, actions: []string{status}, requeue: 5 * time.Second},
-		"a user created what was missing":    {since: time.Minute, objects: roles, want: installplan.StateRetried, actions: []string{status}, requeue: 5 * time.Second},
+		"the last try had a transient error": {
+			since: time.Hour, lastRun: ran(olmcore.Transient, "timeout 4711", 4*time.Minute), want: installplan.StateFailed, requeue: 6 * time.Minute,
+		},
+		"the last try had a conflict": {
+			since: time.Hour, lastRun: ran(olmcore.Conflict, "x", time.Second), want: installplan.StateFailed, requeue: 4 * time.Second,
+		},
+		"the last write was accepted": {
+			since: time.Hour, lastRun: ran(olmcore.ClassNone, "", 0), want: installplan.StateRetried, actions: []string{status}, requeue: 5 * time.Second,
+		},
+		"a user created what was missing": {
+			since: time.Minute, objects: roles, want: installplan.StateRetried, actions: []string{status}, requeue: 5 * time.Second,
+		},
 		"one of two writes was accepted": {since: time.Hour, objects: roles[1:], want: installplan.StateFailed, requeue: 10 * time.Minute,
 			lastRun: olmcore.LastResults{roleKey("r"): {Class: olmcore.Invalid, Message: "no", Last: Noon}, roleKey("s"): {Last: Noon}}},
-		"something refuses it by now":        {since: time.Hour, change: change(owned("gone.v1")), want: installplan.StateFailed, requeue: 10 * time.Minute},
-		"its approval was withdrawn":         {since: time.Hour, change: change(manual(false)), want: installplan.StateFailed},
-		"it was approved":                    {since: time.Hour, change: change(manual(true)), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute},
-		"no Subscription refers to it":       {since: time.Hour, sub: Subscription("a"), objects: []olmcore.Object{CSV("a.v1", inPhase(v1alpha1.CSVPhaseSucceeded))}, want: installplan.StateFailed},
-		"a Subscription refers to its name":  {since: time.Hour, sub: Subscription("a", refersByName), objects: []olmcore.Object{CSV("a.v1", inPhase(v1alpha1.CSVPhaseSucceeded))}, want: installplan.StateFailed},
-		"it was superseded":                  {since: time.Hour, change: change(superseded), want: installplan.StateFailed},
-		"it can never be applied":            {since: time.Hour, change: change(hopeless), want: installplan.StateFailed, requeue: 10 * time.Minute},
-		"its ServiceAccount is another one":  {since: time.Hour, change: change(underAccount), want: installplan.StateFailed, requeue: 10 * time.Minute},
-		"an account of old is still on it":   {since: time.Hour, change: change(unrecordedAccount), want: installplan.StateFailed, requeue: 10 * time.Minute},
-		"it has the finalizer of a deletion": {since: time.Hour, change: change(func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(0) }), want: installplan.StateDeleting},
+		"a step is refused now": {
+			since: time.Hour, change: change(owned("gone.v1")), want: installplan.StateFailed, requeue: 10 * time.Minute,
+		},
+		"its approval was withdrawn": {since: time.Hour, change: change(manual(false)), want: installplan.StateFailed},
+		"it was approved": {
+			since: time.Hour, change: change(manual(true)), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute,
+		},
+		"no Subscription refers to it": {
+			since: time.Hour, sub: Subscription("a"), objects: []olmcore.Object{CSV("a.v1", inPhase(v1alpha1.CSVPhaseSucceeded))}, want: installplan.StateFailed,
+		},
+		"a Subscription refers to its name": {
+			since: time.Hour, sub: Subscription("a", refersByName), objects: []olmcore.Object{CSV("a.v1", inPhase(v1alpha1.CSVPhaseSucceeded))}, want: installplan.StateFailed,
+		},
+		"it was superseded": {since: time.Hour, change: change(superseded), want: installplan.StateFailed},
+		"it can never be applied": {
+			since: time.Hour, change: change(hopeless), want: installplan.StateFailed, requeue: 10 * time.Minute,
+		},
+		"its ServiceAccount is another one": {
+			since: time.Hour, change: change(underAccount), want: installplan.StateFailed, requeue: 10 * time.Minute,
+		},
+		"an account is left in its status": {
+			since: time.Hour, change: change(unrecordedAccount), want: installplan.StateFailed, requeue: 10 * time.Minute,
+		},
+		"it has the finalizer of a deletion": {
+			since: time.Hour, change: change(func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(0) }), want: installplan.StateDeleting,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sub := c.sub
@@ -177,9 +213,9 @@ func refersByName(s *v1alpha1.Subscription) {
 	s.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: NS, Name: "install-x"}
 }
 
-// TestAFailedPlanStatesTheLatestFailure: a try that failed in another way is recorded, in the message and in both
-// conditions, and the phase does not change.
-func TestAFailedPlanStatesTheLatestFailure(t *testing.T) {
+// TestFailedPlanReportsTheLatestFailure checks that a retry that failed in another way is recorded in the message and
+// in both conditions, and that the phase does not change.
+func TestFailedPlanReportsTheLatestFailure(t *testing.T) {
 	in := input(rejectedPlan(time.Hour), with(Subscription("a", RefersTo("install-x")), CSV("a.v1")))
 	in.LastRun = olmcore.LastResults{
 		roleKey("s"): {Class: olmcore.Webhook, Message: "denied", Count: 1, First: Noon, Last: Noon},
@@ -203,17 +239,17 @@ func TestAFailedPlanStatesTheLatestFailure(t *testing.T) {
 	require.Equal(t, 10*time.Minute, r.RequeueAfter)
 }
 
-// TestAFailedPlanDoesItsOpenStepsOnceItsCauseIsGone: whatever the API server answers, and whether OLM or this library
-// executed the plan, it is tried a few times an hour while the cause lasts and its status is not written. Then it is
-// Complete.
-func TestAFailedPlanDoesItsOpenStepsOnceItsCauseIsGone(t *testing.T) {
+// TestFailedPlanCompletesOnceItsCauseIsGone checks that a failed plan is retried a few times an hour, without writes of
+// its status, and becomes Complete once the cause is gone. It does not matter what the API server answered, or whether
+// OLM or this library executed the plan.
+func TestFailedPlanCompletesOnceItsCauseIsGone(t *testing.T) {
 	services := schema.GroupResource{Resource: "services"}
 	for name, answer := range map[string]error{
-		"the object is invalid": apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "service", nil),
-		"the request is bad":    apierrors.NewBadRequest("it is broken"),
-		"the object is gone":    apierrors.NewNotFound(services, "service"),
-		"a webhook denies it":   apierrors.NewForbidden(services, "service", errors.New(`admission webhook "x" denied the request: no`)),
-		"etcd is ill":           apierrors.NewInternalError(errors.New("etcd is ill")),
+		"the object is invalid":     apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "service", nil),
+		"the request is bad":        apierrors.NewBadRequest("it is broken"),
+		"the object does not exist": apierrors.NewNotFound(services, "service"),
+		"a webhook denies it":       apierrors.NewForbidden(services, "service", errors.New(`admission webhook "x" denied the request: no`)),
+		"etcd is unavailable":       apierrors.NewInternalError(errors.New("etcd is unavailable")),
 	} {
 		for _, restarts := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, restarts %t", name, restarts), func(t *testing.T) {
@@ -256,9 +292,9 @@ func TestAFailedPlanDoesItsOpenStepsOnceItsCauseIsGone(t *testing.T) {
 	}
 }
 
-// TestAPlanThatFailedInOLMDoesItsOpenSteps: the permission of a Forbidden write or the room in a quota is there by now.
-// Nothing is written before ten minutes have passed since the failure.
-func TestAPlanThatFailedInOLMDoesItsOpenSteps(t *testing.T) {
+// TestPlanThatOLMFailedIsRetried checks a plan whose missing permission or quota is available by now. Nothing is
+// written in the first ten minutes after the failure.
+func TestPlanThatOLMFailedIsRetried(t *testing.T) {
 	for _, message := range []string{
 		`error creating role r: roles.rbac.authorization.k8s.io "r" is forbidden: exceeded quota: roles`,
 		`error creating role r: roles.rbac.authorization.k8s.io "r" is forbidden: user "x" is attempting to grant RBAC permissions not currently held`,
@@ -286,8 +322,8 @@ func TestAPlanThatFailedInOLMDoesItsOpenSteps(t *testing.T) {
 	}
 }
 
-// TestAPlanOfAServiceAccountIsTriedAgainUnderItsAccount: its account is recorded before anything is written.
-func TestAPlanOfAServiceAccountIsTriedAgainUnderItsAccount(t *testing.T) {
+// TestFailedPlanIsRetriedAsItsServiceAccount checks that the ServiceAccount is recorded before any object is written.
+func TestFailedPlanIsRetriedAsItsServiceAccount(t *testing.T) {
 	in := input(rejectedPlan(time.Hour, underAccount), with(Subscription("a", RefersTo("install-x")), CSV("a.v1")))
 	in.OperatorGroups = olmcore.Found(Scoped("scoped"))
 	in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: Meta("scoped")}
@@ -304,9 +340,10 @@ func TestAPlanOfAServiceAccountIsTriedAgainUnderItsAccount(t *testing.T) {
 	Same(t, olmcore.Result{RequeueAfter: 10 * time.Minute}, reconcile(t, in))
 }
 
-// TestHalfMadeVersionIsFinished: a plan that no Subscription refers to is tried again, too, while its version exists
-// and was never installed. Later versions wait for what it has not applied. A plan whose place a later one took is not.
-func TestHalfMadeVersionIsFinished(t *testing.T) {
+// TestFailedPlanFinishesAPartlyInstalledVersion checks that a failed plan without a reference is retried while its
+// version exists and was never installed, because later versions wait for its open steps. A plan that a later one
+// replaced is not retried.
+func TestFailedPlanFinishesAPartlyInstalledVersion(t *testing.T) {
 	phase := inPhase
 	after := func(history ...v1alpha1.ClusterServiceVersionPhase) func(*v1alpha1.ClusterServiceVersion) {
 		return func(c *v1alpha1.ClusterServiceVersion) {
@@ -332,7 +369,7 @@ func TestHalfMadeVersionIsFinished(t *testing.T) {
 			Created, func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }, nil,
 			installplan.StateFailed,
 		},
-		"one that goes": {
+		"one that is being deleted": {
 			Created, func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }, nil, installplan.StateFailed,
 		},
 		"failed, never installed": {Created, after(v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseFailed), nil, installplan.StateRetried},
@@ -407,7 +444,7 @@ func TestFailedPlanIsNotRetriedAfterLaterPlans(t *testing.T) {
 	}
 }
 
-// versionOfPackage is the step of a version whose properties name its package.
+// versionOfPackage returns the step of a version whose properties name its package.
 func versionOfPackage(name, pkg string) *v1alpha1.Step {
 	properties := `{\"properties\":[{\"type\":\"olm.package\",\"value\":{\"packageName\":\"` + pkg + `\",\"version\":\"1.0.0\"}}]}`
 	s := CSVStep(name)
@@ -439,9 +476,8 @@ func TestRetriedPlanSkipsStepsOfLaterPlans(t *testing.T) {
 	require.Equal(t, []v1alpha1.StepStatus{Created, v1alpha1.StepStatusNotCreated, Created}, Statuses(statusOf(in, r)))
 }
 
-// TestFailedPlanCreatesTheSubscriptionOfItsVersion checks that a failed plan which no Subscription references any more
-// is tried again as long as a version of it exists without a Subscription, and the plan has not created the
-// Subscription for it.
+// TestFailedPlanCreatesTheSubscriptionOfItsVersion checks that a failed plan without a reference is retried while a
+// version of it exists without a Subscription, and the plan has not created that Subscription.
 func TestFailedPlanCreatesTheSubscriptionOfItsVersion(t *testing.T) {
 	properties := func(c *v1alpha1.ClusterServiceVersion) {
 		const known = `{"properties":[{"type":"olm.package","value":{"packageName":"b","version":"1.0.0"}}]}`
@@ -458,7 +494,7 @@ func TestFailedPlanCreatesTheSubscriptionOfItsVersion(t *testing.T) {
 	}{
 		"no Subscription names the package": {func(*installplan.Input) {}, installplan.StateTryingAgain},
 		"a Subscription names the package":  {with(Subscription("b")), installplan.StateFailed},
-		"the version is gone": {
+		"the version was deleted": {
 			func(in *installplan.Input) { in.ClusterServiceVersions.Items = in.ClusterServiceVersions.Items[:1] }, installplan.StateFailed,
 		},
 		"the version is being deleted": {
@@ -508,8 +544,8 @@ func TestFailedPlanCreatesTheSubscriptionOfItsVersion(t *testing.T) {
 	}
 }
 
-// TestFailedPlanInstallsTheVersionThatItsSubscriptionAwaits checks that a failed plan goes on to install a version
-// whose Subscription references the plan, if the later plan would create another Subscription to the package. That plan
+// TestFailedPlanInstallsTheVersionThatItsSubscriptionAwaits checks that a failed plan installs a version whose
+// Subscription references the plan, if the later plan would create another Subscription to the package. The later plan
 // skips its own version.
 func TestFailedPlanInstallsTheVersionThatItsSubscriptionAwaits(t *testing.T) {
 	const manifest = `{"metadata":{"name":"%s"},"spec":{"name":"a","channel":"stable","source":"cool","sourceNamespace":"olm"}}`

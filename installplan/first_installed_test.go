@@ -19,7 +19,7 @@ import (
 
 const firstInstalledBy = "olmcore/first-installed-by"
 
-// installers are namespaces that install a definition, with the versions that exist in each.
+// installers contains namespaces that install a definition, with the versions that exist in each.
 type installers struct {
 	definition *definition
 	versions   map[string]*v1alpha1.ClusterServiceVersion // by namespace/name
@@ -78,9 +78,9 @@ func (w *installers) recorded() (all, live map[string]bool) {
 	return all, live
 }
 
-// TestADefinitionNamesWhoInstalledItFirst checks that a later namespace with the same definition does not become its
-// first one, also if plans change the definition, and that plans of one namespace name none.
-func TestADefinitionNamesWhoInstalledItFirst(t *testing.T) {
+// TestDefinitionNamesItsFirstNamespace checks that a later namespace with the same definition does not become the first
+// one, even if plans change the definition. Plans of one namespace name none.
+func TestDefinitionNamesItsFirstNamespace(t *testing.T) {
 	w := installers{versions: map[string]*v1alpha1.ClusterServiceVersion{}}
 	more := func(name string) func(*definition) {
 		return specOf(func(s *props) { s.Properties[name] = props{Type: "string"} })
@@ -104,9 +104,9 @@ func TestADefinitionNamesWhoInstalledItFirst(t *testing.T) {
 	}
 }
 
-// TestTheFirstNamespaceAloneIsNoReasonToWrite checks that a definition is not written to correct, add or remove the
-// annotation only.
-func TestTheFirstNamespaceAloneIsNoReasonToWrite(t *testing.T) {
+// TestDefinitionIsNotWrittenForItsFirstNamespaceAlone checks that a definition is not written only to correct, add or
+// remove the annotation.
+func TestDefinitionIsNotWrittenForItsFirstNamespaceAlone(t *testing.T) {
 	for _, named := range []string{"", "ops", "there", "third"} {
 		for _, change := range [][]func(*definition){nil, {specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} })}} {
 			w := installers{versions: map[string]*v1alpha1.ClusterServiceVersion{}}
@@ -141,10 +141,10 @@ func (w *installers) soleNamespace() (sole string) {
 	return sole
 }
 
-// TestTheFirstNamespaceOfADefinitionStaysFirst checks for plans of several namespaces and deletions in any order that
-// the annotation names the only namespace that was recorded before another one came, and that no plan changes it
+// TestFirstNamespaceOfADefinitionDoesNotChange checks plans of several namespaces and deletions in any order. The
+// annotation names the only namespace that was recorded before another one was added, and no plan changes it
 // afterwards.
-func TestTheFirstNamespaceOfADefinitionStaysFirst(t *testing.T) {
+func TestFirstNamespaceOfADefinitionDoesNotChange(t *testing.T) {
 	named := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := installers{versions: map[string]*v1alpha1.ClusterServiceVersion{}}

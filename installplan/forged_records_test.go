@@ -18,15 +18,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// definitionStep is the step of version a.v1 that describes a definition.
+// definitionStep returns the step of version a.v1 that describes a definition.
 func definitionStep(crd *definition) *v1alpha1.Step {
 	return Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", crd.Name, crd)
 }
 
-// TestABundleRecordsNobodyOnADefinition checks that a manifest adds no record to a CustomResourceDefinition and
-// replaces none. A record says which version the definition came with, and only a step of the plan adds it. A manifest
-// brings no owner labels either, and no annotation of this library.
-func TestABundleRecordsNobodyOnADefinition(t *testing.T) {
+// TestManifestAddsNoRecordToADefinition checks that a manifest neither adds nor replaces a record of a
+// CustomResourceDefinition. A record names the version that installed the definition, and only a step of the plan adds
+// it. A manifest adds no owner labels and no annotation of this library either.
+func TestManifestAddsNoRecordToADefinition(t *testing.T) {
 	theirs := CSV("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
 	have := Installed(thing(), true)
 	have.Annotations = recordedFor("there/b.v1")
@@ -68,10 +68,9 @@ func TestABundleRecordsNobodyOnADefinition(t *testing.T) {
 	}
 }
 
-// TestANewerVersionOfOthersKeepsNoConversion checks that a plan does not silently use a definition that a version of
-// another namespace brought with a conversion webhook of its own: whoever converts custom resources reads and rewrites
-// those of all users.
-func TestANewerVersionOfOthersKeepsNoConversion(t *testing.T) {
+// TestConversionWebhookOfAnotherNamespaceIsReported checks that a plan does not silently use a definition with a
+// conversion webhook of another namespace. Such a webhook reads and rewrites the custom resources of all users.
+func TestConversionWebhookOfAnotherNamespaceIsReported(t *testing.T) {
 	url := "https://evil.example.com/convert"
 	byURL := func(d *definition) {
 		convertedBy("evil", "eavesdropper")(d)
@@ -108,11 +107,11 @@ func TestANewerVersionOfOthersKeepsNoConversion(t *testing.T) {
 	}
 }
 
-// TestADefinitionAddsToNoGroupOfKubernetes checks that a plan creates no CustomResourceDefinition in a group that an
-// API server or an extension API server serves. The version of the definition would be the preferred one of the group,
-// and clients, the garbage collector and the namespace controller would look at its resources instead of those of
-// Kubernetes. The controller creates definitions, whatever the account of the plan may do.
-func TestADefinitionAddsToNoGroupOfKubernetes(t *testing.T) {
+// TestPlanCreatesNoDefinitionInAPIGroupOfKubernetes checks that a plan creates no CustomResourceDefinition in an API
+// group of an API server or extension API server, whatever its ServiceAccount may do. The version of the definition
+// would become the preferred one, and clients, the garbage collector and the namespace controller would read its
+// resources instead of those of Kubernetes.
+func TestPlanCreatesNoDefinitionInAPIGroupOfKubernetes(t *testing.T) {
 	inGroup := func(plural, group string) *definition {
 		crd := thing()
 		crd.Name, crd.Spec.Group, crd.Spec.Names.Plural = plural+"."+group, group, plural
@@ -142,17 +141,17 @@ func TestADefinitionAddsToNoGroupOfKubernetes(t *testing.T) {
 		_, r := made(crd)
 		require.Contains(t, Describe(r), "create CustomResourceDefinition "+crd.Name+" (StepAbsent)")
 	}
-	// What exists is used, and changed, as before.
+	// An existing definition is used and changed as before.
 	have := Installed(inGroup("ingresses", "networking.k8s.io"), true)
 	have.Annotations[alongside+alongsideHash("ops/a.v1")] = "ops/a.v1"
 	in, r := made(inGroup("ingresses", "networking.k8s.io"), have)
 	require.NotContains(t, statusOf(in, r).Message, "may not define")
 }
 
-// TestAnAccountLoosensNoDefinitionOfOthers checks that a plan under an account does not remove validation from a
-// definition that a live version of another operator owns, and does not change what clients show of it. It may add
-// fields.
-func TestAnAccountLoosensNoDefinitionOfOthers(t *testing.T) {
+// TestServiceAccountLoosensNoValidationOfOthers checks that a plan with a ServiceAccount removes no validation from a
+// definition that a live version of another operator owns, and does not change its printer columns and warnings. It may
+// add fields.
+func TestServiceAccountLoosensNoValidationOfOthers(t *testing.T) {
 	strict := func(d *definition) {
 		specOf(func(s *props) {
 			s.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.image.startsWith('ours/')"}}
@@ -205,16 +204,16 @@ func TestAnAccountLoosensNoDefinitionOfOthers(t *testing.T) {
 	require.Contains(t, schemaIn(after).Properties["spec"].Properties, "more")
 	require.False(t, after.Spec.Versions[0].Deprecated)
 	require.Empty(t, after.Spec.Versions[0].AdditionalPrinterColumns)
-	// Without an account, whoever writes plans may write definitions.
+	// A plan without an account may loosen the definition.
 	plan := Plan(Installing, []*v1alpha1.Step{definitionStep(thing())}, Started(time.Second))
 	r = reconcile(t, input(plan, with(CSV("a.v1", versioned("1.0.0")), have, theirs)))
 	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(r))
 }
 
-// TestAnAccountChoosesNoConversionElsewhere checks that a definition of a plan under an account makes the API server
-// ask for conversions in the namespace of the plan alone. The API server reaches addresses and namespaces that a tenant
-// does not.
-func TestAnAccountChoosesNoConversionElsewhere(t *testing.T) {
+// TestServiceAccountSetsNoConversionOutsideItsNamespace checks that a definition of a plan with a ServiceAccount can
+// only use a conversion Service of the namespace of the plan. The API server reaches addresses and namespaces that a
+// tenant does not.
+func TestServiceAccountSetsNoConversionOutsideItsNamespace(t *testing.T) {
 	url := "https://169.254.169.254/latest"
 	byURL := func(d *definition) {
 		convertedBy("system", "webhook")(d)

@@ -71,17 +71,17 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	return g.in, nil
 }
 
-// gatherer reads the parts of an Input. After the first read that fails it reads nothing more.
+// gatherer reads the parts of an Input. After the first read that fails, it reads nothing more.
 type gatherer struct {
 	ctx  context.Context
 	r    olmcore.Reader
 	err  error
 	plan *v1alpha1.InstallPlan
 	in   Input
-	seen map[olmcore.Key]bool // whether objects that were read exist
+	seen map[olmcore.Key]bool // the objects that were read, and whether they exist
 }
 
-// needed says what is unknown without what was to be read.
+// needed adds to the error what is unknown without the objects that were not read.
 func (g *gatherer) needed(unknown string) { g.err = olmcore.Needed(g.err, unknown) }
 
 // get reads one object, nil where there is none.
@@ -92,7 +92,7 @@ func get[O olmcore.Object](g *gatherer, namespace, name string) (o O) {
 	return o
 }
 
-// getEach reads objects by name, those that exist.
+// getEach reads the existing objects with some names.
 func getEach[O interface {
 	olmcore.Object
 	comparable
@@ -128,8 +128,8 @@ func (g *gatherer) relatedPlans() olmcore.Observed[*v1alpha1.InstallPlan] {
 	})...)
 }
 
-// subscriptions reads the Subscriptions of the namespace; where the Reader keeps an index, those that are tied to the
-// plan: no other one is looked at.
+// subscriptions reads the Subscriptions of the namespace. If the Reader keeps an index, it reads only those that are
+// related to the plan.
 func (g *gatherer) subscriptions() {
 	keeper, ok := g.r.(olmcore.Indexer)
 	if !ok {
@@ -151,7 +151,8 @@ func (g *gatherer) subscriptions() {
 	g.in.Subscriptions = olmcore.Found(kept.Of(g.plan)...)
 }
 
-// leftBundles reads what a deleted plan may be the last to refer to. Of what was not read, package sweep finds it.
+// leftBundles reads the unpacked bundles that only a deleted plan may reference. Package sweep finds those that were
+// not read.
 func (g *gatherer) leftBundles() {
 	g.bundles()
 	if errors.Is(g.err, olmcore.ErrNotRead) {
@@ -165,8 +166,8 @@ func (g *gatherer) leftBundles() {
 	}
 }
 
-// bundles reads the ConfigMaps that the plan's steps refer to and may refer to; of too many none, as none will be
-// applied.
+// bundles reads the ConfigMaps that the steps of the plan reference and may reference. It reads none if there are too
+// many, because such a plan is not applied.
 func (g *gatherer) bundles() {
 	referred := bundle.Referred(g.plan)
 	maps.DeleteFunc(referred, func(key types.NamespacedName, _ bool) bool {
@@ -181,8 +182,8 @@ func (g *gatherer) bundles() {
 	}
 }
 
-// steps reads all that steps are judged by. All ClusterServiceVersions of the namespace are read only where any of them
-// may count, as a namespace may hold thousands of copies.
+// steps reads the objects that the decisions about the steps need. All ClusterServiceVersions of the namespace are read
+// only if any of them may count, because a namespace may contain thousands of copies.
 func (g *gatherer) steps() {
 	g.in.OperatorGroups = olmcore.Found(list[*operatorsv1.OperatorGroup](g, g.plan.Namespace)...)
 	ref := g.plan.Status.AttenuatedServiceAccountRef
@@ -199,7 +200,7 @@ func (g *gatherer) steps() {
 	}
 	g.seen = map[olmcore.Key]bool{}
 	g.in.Objects, g.in.PullSecrets = olmcore.Found[olmcore.Object](), olmcore.Found[*corev1.Secret]()
-	apart := []string{kinds.CSV, kinds.CRD, kinds.Subscription} // which are lists of their own
+	apart := []string{kinds.CSV, kinds.CRD, kinds.Subscription} // these have their own lists
 	for _, s := range g.plan.Status.Plan {
 		if s != nil && s.Resource.Name != "" && !slices.Contains(apart, s.Resource.Kind) {
 			g.object(s)
@@ -212,8 +213,8 @@ func (g *gatherer) versions(names []string) {
 	g.in.ClusterServiceVersions = olmcore.Found(getEach[*v1alpha1.ClusterServiceVersion](g, g.plan.Namespace, names)...)
 }
 
-// definitions reads the CustomResourceDefinitions that steps describe, those that define the kinds of steps, and who
-// else is recorded to need the former.
+// definitions reads the CustomResourceDefinitions that steps describe, and those that define the kinds of steps. It
+// also reads the other owners that the former record.
 func (g *gatherer) definitions() {
 	names, kindNames := sets.New[string](), sets.New[string]()
 	for _, s := range g.plan.Status.Plan {
@@ -245,7 +246,8 @@ func (g *gatherer) definitions() {
 	g.alongside(sets.List(recorded))
 }
 
-// apiServices reads the APIServices that definitions do not explain, if a step may add a version to an API group.
+// apiServices reads the APIServices that the API server did not create for definitions. It reads them only if a step
+// may add a version to an API group.
 func (g *gatherer) apiServices() {
 	if addsToGroups(&g.in) {
 		all := list[*apiregistrationv1.APIService](g, "")
@@ -268,10 +270,11 @@ func addsToGroups(in *Input) bool {
 	})
 }
 
-// nameOf returns the name of the object of a step. As in package step, the name in the manifest counts.
+// nameOf returns the name of the object of a step. The name in the manifest takes precedence, as in package step.
 func nameOf(s *v1alpha1.Step) string { return cmp.Or(manifest.NameOf(s), s.Resource.Name) }
 
-// alongside reads the ClusterServiceVersions of other namespaces that definitions record, or who is to make them.
+// alongside reads the ClusterServiceVersions of other namespaces that definitions record, and the plans that will
+// create them.
 func (g *gatherer) alongside(recorded []string) {
 	g.in.Alongside = olmcore.Found[*v1alpha1.ClusterServiceVersion]()
 	for _, value := range recorded {
@@ -291,13 +294,14 @@ func (g *gatherer) alongside(recorded []string) {
 	}
 }
 
-// announces reports whether a plan in progress is to make a ClusterServiceVersion: definitions are written before it.
+// announces reports whether an unfinished plan will create a ClusterServiceVersion. A plan writes definitions before
+// their versions.
 func announces(p *v1alpha1.InstallPlan, name string) bool {
 	unfinished := !relation.Terminal(p) || conditionOf(&p.Status, ConditionRetrying) != nil
 	return unfinished && p.DeletionTimestamp == nil && slices.Contains(p.Spec.ClusterServiceVersionNames, name)
 }
 
-// object reads the object that a step names. Where that does not exist it reads the one that the manifest names, or the
+// object reads the object that a step names. If it does not exist, object reads the one that the manifest names, or the
 // Secret that is copied.
 func (g *gatherer) object(s *v1alpha1.Step) {
 	k, known := kinds.Known[s.Resource.Kind]
@@ -328,7 +332,7 @@ func (g *gatherer) object(s *v1alpha1.Step) {
 	}
 }
 
-// exists reads an object, once, and reports whether there is one.
+// exists reads an object that was not read yet, and reports whether it exists.
 func (g *gatherer) exists(gvk schema.GroupVersionKind, namespace, name string) bool {
 	key := olmcore.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: namespace, Name: name}
 	found, read := g.seen[key]
@@ -345,7 +349,7 @@ func (g *gatherer) exists(gvk schema.GroupVersionKind, namespace, name string) b
 	return err == nil
 }
 
-// pullSecret reads the Secret that is copied under a name.
+// pullSecret reads the Secret with a name that a step copies.
 func (g *gatherer) pullSecret(name string) {
 	s := get[*corev1.Secret](g, g.in.Config.olmNamespace(), name)
 	if s == nil || slices.Contains(g.in.PullSecrets.Items, s) {
@@ -407,8 +411,8 @@ func ownersIn(s *v1alpha1.Step) (names []string) {
 	return names
 }
 
-// mayNameVersions reports whether what was unpacked may name versions of its own: as owners, or as installed alongside
-// a definition. What is too much to look at may; nothing is made of what cannot be read.
+// mayNameVersions reports whether an unpacked bundle may name versions: as owners, or as installed alongside a
+// definition. It returns true if the bundle is too large to read. A bundle that cannot be read names none.
 func mayNameVersions(bundles []*corev1.ConfigMap) bool {
 	inflated := 0
 	for _, cm := range bundles {

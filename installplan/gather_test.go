@@ -28,8 +28,8 @@ import (
 
 var key = types.NamespacedName{Namespace: NS, Name: "install-x"}
 
-// TestGatherReadsWhatThePlanNeeds has cases of OLM.
-func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
+// TestGatherReadsObjectsOfSteps includes OLM's cases.
+func TestGatherReadsObjectsOfSteps(t *testing.T) {
 	crd := Installed(CRDObject("v1"), true)
 	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": "there/b.v1", "operatorframework.io/installed-alongside-2": "ops/a.v1"}
 	thing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "t", "namespace": NS}}}
@@ -73,7 +73,7 @@ func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
 	}
 }
 
-func TestGatherLeavesFinishedPlansAlone(t *testing.T) {
+func TestGatherReadsLittleForFinishedPlans(t *testing.T) {
 	steps := []*v1alpha1.Step{CSVStep("a.v1"), RoleStep("a.v1", "r")}
 	for _, p := range []*v1alpha1.InstallPlan{Plan(Complete, steps), Plan(Failed, steps), Plan(None, nil),
 		Plan(Installing, steps, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(0) })} {
@@ -86,9 +86,9 @@ func TestGatherLeavesFinishedPlansAlone(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err))
 }
 
-// TestAPIServicesAreReadIfAPlanMayAddAVersion checks that other plans do not read them: a plan without definitions, one
-// whose definitions exist, and one that has nothing left to do for them. Under an account an open step may add a
-// version.
+// TestAPIServicesAreReadIfAPlanMayAddAVersion checks that Gather reads APIServices only for plans that may add a
+// version to an API group: plans with a new definition, and plans with a ServiceAccount and an open step for a
+// definition.
 func TestAPIServicesAreReadIfAPlanMayAddAVersion(t *testing.T) {
 	asAccount, _ := scopedTo(&corev1.ObjectReference{Namespace: NS, Name: "limited"})
 	exists, refers, other := Installed(CRDObject("v1"), true), CRDStep("a.v1", "v1"), CRDStep("a.v1", "v1")
@@ -99,16 +99,18 @@ func TestAPIServicesAreReadIfAPlanMayAddAVersion(t *testing.T) {
 		change func(*v1alpha1.InstallPlan)
 		reads  int
 	}{
-		"no definition":                {step: RoleStep("a.v1", "r")},
-		"a new one":                    {step: CRDStep("a.v1", "v1"), reads: 1},
-		"a new one of a bundle":        {step: refers, reads: 1},
-		"the name is another's":        {step: other, reads: 0, exists: true},
-		"one that exists":              {step: CRDStep("a.v1", "v1"), exists: true},
-		"one that is gone":             {step: WithStatus(Created, CRDStep("a.v1", "v1")), reads: 1},
-		"one that exists, an account":  {step: CRDStep("a.v1", "v1"), exists: true, change: asAccount, reads: 1},
-		"one that is done, an account": {step: WithStatus(Created, CRDStep("a.v1", "v1")), exists: true, change: asAccount},
-		"one that is left out":         {step: WithStatus(v1alpha1.StepStatusNotCreated, CRDStep("a.v1", "v1"))},
-		"a plan that is Complete":      {step: CRDStep("a.v1", "v1"), change: func(p *v1alpha1.InstallPlan) { p.Status.Phase = Complete }},
+		"no definition":                          {step: RoleStep("a.v1", "r")},
+		"a new one":                              {step: CRDStep("a.v1", "v1"), reads: 1},
+		"a new one of a bundle":                  {step: refers, reads: 1},
+		"the name is that of another definition": {step: other, reads: 0, exists: true},
+		"one that exists":                        {step: CRDStep("a.v1", "v1"), exists: true},
+		"one that was deleted":                   {step: WithStatus(Created, CRDStep("a.v1", "v1")), reads: 1},
+		"one that exists, an account":            {step: CRDStep("a.v1", "v1"), exists: true, change: asAccount, reads: 1},
+		"one that is done, an account":           {step: WithStatus(Created, CRDStep("a.v1", "v1")), exists: true, change: asAccount},
+		"one that is skipped":                    {step: WithStatus(v1alpha1.StepStatusNotCreated, CRDStep("a.v1", "v1"))},
+		"a plan that is Complete": {
+			step: CRDStep("a.v1", "v1"), change: func(p *v1alpha1.InstallPlan) { p.Status.Phase = Complete },
+		},
 	} {
 		p := Plan(Installing, []*v1alpha1.Step{nil, c.step}, func(p *v1alpha1.InstallPlan) {
 			if c.change != nil {
@@ -127,8 +129,9 @@ func TestAPIServicesAreReadIfAPlanMayAddAVersion(t *testing.T) {
 	}
 }
 
-// TestTheVersionsOfOthersAreNotRead, as a namespace may hold thousands of copies, unless any of them may count.
-func TestTheVersionsOfOthersAreNotRead(t *testing.T) {
+// TestGatherReadsOnlyVersionsThatMayCount checks that Gather does not read all versions of a namespace, which may
+// contain thousands of copies, unless any of them may count.
+func TestGatherReadsOnlyVersionsThatMayCount(t *testing.T) {
 	versions := func(change func(p *v1alpha1.InstallPlan), more ...olmcore.Object) []string {
 		role := RoleStep("a.v1", "r")
 		role.Resource.Manifest = `{"metadata":{"name":"r","ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","name":"owner.v1"}]}}`
@@ -179,7 +182,7 @@ func (k keeper) Index(gvk schema.GroupVersionKind, namespace, key string, build 
 	return k.kept[key]
 }
 
-// TestReconcileDecidesTheSameWithAnIndex: of plans that are done and of others.
+// TestReconcileDecidesTheSameWithAnIndex checks finished and unfinished plans.
 func TestReconcileDecidesTheSameWithAnIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects, others := DrawRelations(t)
@@ -244,8 +247,9 @@ func TestAffected(t *testing.T) {
 	}
 }
 
-// TestWhateverChangesADecisionIsAffected: taking any object away changes the result only of plans that Affected names.
-func TestWhateverChangesADecisionIsAffected(t *testing.T) {
+// TestAffectedContainsEveryPlanWhoseDecisionChanges checks that deleting an object changes only the decisions about
+// plans that Affected returns.
+func TestAffectedContainsEveryPlanWhoseDecisionChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := eitherInput(t)
 		want, err := reconcileResult(in)
@@ -297,7 +301,7 @@ func TestEveryKindOfStepIsReadAndWatched(t *testing.T) {
 			known, ok := olmcore.KindOf(k.GVK.GroupKind())
 			require.True(t, ok, "%s is no row of olmcore's table of kinds", name)
 			require.Equal(t, known.Namespaced, k.Namespaced, name)
-			require.False(t, k.Owned && k.Labelled || k.Owned && !k.Namespaced, "%s: who owns it?", name)
+			require.False(t, k.Owned && k.Labelled || k.Owned && !k.Namespaced, "%s: neither owned nor labelled", name)
 			o := olmcore.NewObject(k.GVK)
 			o.SetName("x")
 			if k.Namespaced {

@@ -68,7 +68,7 @@ func with(objects ...olmcore.Object) func(*installplan.Input) {
 	}
 }
 
-// reconcileResult is Reconcile without its requests and its Checkpoint.
+// reconcileResult returns the Result of Reconcile.
 func reconcileResult(in installplan.Input) (olmcore.Result, error) {
 	out, err := installplan.Reconcile(in)
 	return out.Result, err
@@ -97,7 +97,7 @@ func assess(t require.TestingT, in installplan.Input) installplan.Assessment {
 	return a
 }
 
-// statusOf returns the status that a round stores, the plan's own when none.
+// statusOf returns the status that the actions write, or that of the plan if they write none.
 func statusOf(in installplan.Input, r olmcore.Result) v1alpha1.InstallPlanStatus {
 	if p, ok := olmcore.StatusOf[*v1alpha1.InstallPlan](r.Actions); ok {
 		return p.Status
@@ -105,12 +105,12 @@ func statusOf(in installplan.Input, r olmcore.Result) v1alpha1.InstallPlanStatus
 	return in.InstallPlan.Status
 }
 
-// plans is the controller of this package alone.
+// plans returns the controller of this package alone.
 func plans(config installplan.Config) fake.Controller {
 	return plansWith(config, func(context.Context, olmcore.Reader, time.Time, *installplan.Outcome) error { return nil })
 }
 
-// plansWith is plans with what is done about an outcome besides.
+// plansWith returns the controller of this package, which also calls a function with each Outcome.
 func plansWith(config installplan.Config, besides func(context.Context, olmcore.Reader, time.Time, *installplan.Outcome) error) fake.Controller {
 	kind := v1alpha1.SchemeGroupVersion.WithKind("InstallPlan")
 	return fake.Controller{
@@ -130,7 +130,7 @@ func plansWith(config installplan.Config, besides func(context.Context, olmcore.
 	}
 }
 
-// driven lets controllers run over a cluster for a time, for 0 until nothing is left to do.
+// driven runs controllers over a cluster for some time, or until they converge if the time is 0.
 func driven(t require.TestingT, c *fake.Cluster, d time.Duration, controllers ...fake.Controller) *fake.Driver {
 	driver := &fake.Driver{Cluster: c, Controllers: controllers}
 	if d == 0 {
@@ -141,8 +141,8 @@ func driven(t require.TestingT, c *fake.Cluster, d time.Duration, controllers ..
 	return driver
 }
 
-// makers creates plans of one resolution, and writes the references of its Subscriptions as the package that owns them
-// does.
+// makers returns a controller that creates plans of one resolution, and writes the references of its Subscriptions as
+// package subscription does.
 func makers(resolution func(subs []*v1alpha1.Subscription) olmcore.Resolution, config installplan.Config) fake.Controller {
 	return makersOf(config, func(ctx context.Context, r olmcore.Reader, namespace string) (olmcore.Resolution, error) {
 		subs, err := olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil)
@@ -176,7 +176,7 @@ func alongsideHash(s string) string {
 	return fmt.Sprintf("%x", h.Sum64())
 }
 
-// written is the step of a manifest in YAML, as a bundle has it.
+// written returns the step of a manifest in YAML, as bundles contain it.
 func written(t testing.TB, resolving, manifest string) *v1alpha1.Step {
 	t.Helper()
 	o := parsed(t, manifest)
@@ -198,7 +198,7 @@ func parsed(t testing.TB, manifest string) olmcore.Object {
 	return o
 }
 
-// executed lets a plan of these steps run over objects that are there, and returns the plan in the end.
+// executed runs a plan of these steps over existing objects, and returns the final plan.
 func executed(t testing.TB, c *fake.Cluster, name string, steps ...*v1alpha1.Step) *v1alpha1.InstallPlan {
 	t.Helper()
 	p := Plan(Installing, steps, func(p *v1alpha1.InstallPlan) { p.Name, p.UID = name, "" })
@@ -209,7 +209,7 @@ func executed(t testing.TB, c *fake.Cluster, name string, steps ...*v1alpha1.Ste
 
 const alongside = "operatorframework.io/installed-alongside-"
 
-// recordedFor are the annotations of a definition that versions have in common.
+// recordedFor returns the annotations of a definition that records versions.
 func recordedFor(versions ...string) map[string]string {
 	annotations := map[string]string{}
 	for _, v := range versions {
@@ -227,12 +227,12 @@ func scopedTo(account *corev1.ObjectReference) (func(*v1alpha1.InstallPlan), fun
 		}
 }
 
-// ran is the memory of a Role that was written.
+// ran returns the results of a run that wrote a Role.
 func ran(name string) olmcore.LastResults {
 	return olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: NS, Name: name}: {Count: 1}}
 }
 
-// unpackingAgain is the controller of plans, with what unpacks lost bundles.
+// unpackingAgain returns the controller of plans that also unpacks lost bundles.
 func unpackingAgain(config installplan.Config) fake.Controller {
 	return plansWith(config, func(ctx context.Context, r olmcore.Reader, now time.Time, plan *installplan.Outcome) error {
 		for _, lookup := range plan.LostBundles {
@@ -295,7 +295,7 @@ type (
 	props      = apiextensionsv1.JSONSchemaProps
 )
 
-// thing is the definition of another operator, with a field of each sort.
+// thing returns the definition of another operator, with a field of each type.
 func thing(change ...func(*definition)) *definition {
 	crd := CRDObject("v1")
 	*schemaIn(crd) = props{Type: "object", Required: []string{"spec"}, Properties: map[string]props{
@@ -315,7 +315,7 @@ func thing(change ...func(*definition)) *definition {
 
 func schemaIn(crd *definition) *props { return crd.Spec.Versions[0].Schema.OpenAPIV3Schema }
 
-// field changes a field of the spec of things.
+// field returns a function that changes a field of the spec of things.
 func field(name string, change func(*props)) func(*definition) {
 	return func(crd *definition) {
 		spec := schemaIn(crd).Properties["spec"]
@@ -335,7 +335,7 @@ func convertedBy(namespace, service string) func(*definition) {
 	}
 }
 
-// monitoring are the CustomResourceDefinitions that published bundles take for granted.
+// monitoring returns the CustomResourceDefinitions that published bundles require.
 func monitoring() []olmcore.Object {
 	var out []olmcore.Object
 	for kind, plural := range map[string]string{"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusrules"} {
@@ -348,7 +348,7 @@ func monitoring() []olmcore.Object {
 	return out
 }
 
-// other gives a version of a definition another schema.
+// other returns a function that gives a version of a definition another schema.
 func other(crd *apiextensionsv1.CustomResourceDefinition, versions ...int) *apiextensionsv1.CustomResourceDefinition {
 	for _, i := range versions {
 		crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Description = "other"
@@ -361,7 +361,7 @@ func unserved(crd *apiextensionsv1.CustomResourceDefinition, i int) *apiextensio
 	return crd
 }
 
-// marked gives an object the mark of another plan.
+// marked returns an object with the hash annotation of another plan.
 func marked(o olmcore.Object) olmcore.Object {
 	annotations, _ := olmcore.MergeLabels(o.GetAnnotations(), map[string]string{"olmcore/step-hash": "theirs"})
 	o.SetAnnotations(annotations)
@@ -379,7 +379,7 @@ func verbs(r olmcore.Result) []string {
 
 const status = "updateStatus InstallPlan ops/install-x (PlanProgressed)"
 
-// applied returns the object that a plan of this one step would have made.
+// applied returns the object that a plan of this step would have created.
 func applied(t *testing.T, s *v1alpha1.Step, others ...olmcore.Object) olmcore.Object {
 	t.Helper()
 	s = s.DeepCopy()
@@ -401,7 +401,7 @@ func applied(t *testing.T, s *v1alpha1.Step, others ...olmcore.Object) olmcore.O
 	return nil
 }
 
-// follows is a Subscription to a package that refers to a plan.
+// follows returns a Subscription to a package that references a plan.
 func follows(name, plan string, generation int) *v1alpha1.Subscription {
 	s := Subscription(name, RefersTo(plan))
 	s.Status.InstallPlanGeneration = generation
@@ -421,7 +421,7 @@ func planNamed(t *testing.T, c *fake.Cluster, name string) *v1alpha1.InstallPlan
 	return p
 }
 
-// pullCatalog is a catalog that all namespaces see and that needs a pull Secret.
+// pullCatalog returns a catalog that all namespaces see and that needs a pull Secret.
 func pullCatalog(secrets ...string) *v1alpha1.CatalogSource {
 	return &v1alpha1.CatalogSource{ObjectMeta: InOLM("cool"), Spec: v1alpha1.CatalogSourceSpec{Secrets: secrets}}
 }
@@ -433,7 +433,7 @@ func failedOf(reason, message string) []v1alpha1.InstallPlanCondition {
 	}
 }
 
-// stalled returns condition Progressing of a plan that does not progress.
+// stalled returns the condition Progressing of a plan that does not progress.
 func stalled(reason, message string) v1alpha1.InstallPlanCondition {
 	c := Condition(corev1.ConditionFalse, v1alpha1.InstallPlanConditionReason(reason), message)
 	c.Type = installplan.ConditionProgressing

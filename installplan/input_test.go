@@ -23,7 +23,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestInputErrors name the field, with OLM's cases.
+// TestInputErrors checks that errors name the field. It includes OLM's cases. It includes OLM's cases.
 func TestInputErrors(t *testing.T) {
 	change := func(f func(*installplan.Input)) installplan.Input {
 		return input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, Started(time.Second)), f)
@@ -89,21 +89,21 @@ func TestInputErrors(t *testing.T) {
 	}
 }
 
-// TestIncompleteObjectsAreTolerated: what a cluster may hold is no breach of contract.
+// TestIncompleteObjectsAreTolerated checks that objects that a cluster may contain are no error.
 func TestIncompleteObjectsAreTolerated(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for name, in := range map[string]installplan.Input{
-		"a Subscription without spec":   input(Plan(Installing, nil), with(Subscription("a", RefersTo("install-x"), func(s *v1alpha1.Subscription) { s.Spec = nil }))),
-		"a huge manifest":               input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"`+long+`"}}`)}, Started(time.Second))),
-		"a huge name":                   input(Plan(Installing, []*v1alpha1.Step{Step(long, "", "v1", "ConfigMap", long, `{"metadata":{"name":"`+long+`"}}`)}, Started(time.Second))),
-		"invalid UTF-8":                 input(Plan(Installing, []*v1alpha1.Step{Step("\xff", "", "v1", "ConfigMap", "\xff", "{\"metadata\":{\"name\":\"\xff\"}}")}, Started(time.Second))),
-		"a start in the future":         input(Plan(Installing, []*v1alpha1.Step{RoleStep("gone.v1", "r")}, Started(-time.Hour))),
-		"a start long ago":              input(Plan(Installing, []*v1alpha1.Step{RoleStep("gone.v1", "r")}, Started(1e6*time.Hour))),
-		"a definition without anything": input(Plan(Installing, []*v1alpha1.Step{CRDStep("", "v1")}, Started(time.Second)), with(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: ClusterMeta("things.example.com")})),
+		"a Subscription without spec": input(Plan(Installing, nil), with(Subscription("a", RefersTo("install-x"), func(s *v1alpha1.Subscription) { s.Spec = nil }))),
+		"a huge manifest":             input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"`+long+`"}}`)}, Started(time.Second))),
+		"a huge name":                 input(Plan(Installing, []*v1alpha1.Step{Step(long, "", "v1", "ConfigMap", long, `{"metadata":{"name":"`+long+`"}}`)}, Started(time.Second))),
+		"invalid UTF-8":               input(Plan(Installing, []*v1alpha1.Step{Step("\xff", "", "v1", "ConfigMap", "\xff", "{\"metadata\":{\"name\":\"\xff\"}}")}, Started(time.Second))),
+		"a start in the future":       input(Plan(Installing, []*v1alpha1.Step{RoleStep("gone.v1", "r")}, Started(-time.Hour))),
+		"a start long ago":            input(Plan(Installing, []*v1alpha1.Step{RoleStep("gone.v1", "r")}, Started(1e6*time.Hour))),
+		"an empty definition":         input(Plan(Installing, []*v1alpha1.Step{CRDStep("", "v1")}, Started(time.Second)), with(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: ClusterMeta("things.example.com")})),
 		"a pull Secret and one of the bundle of one name": input(Plan(Installing, []*v1alpha1.Step{
 			Step("", "", "v1", "BundleSecret", "x", `{"metadata":{"name":"x"}}`), Step("", "", "v1", "Secret", "x", ""),
 			Step("", "", "v1", "Secret", "y", ""), Step("", "", "v1", "BundleSecret", "y", `{"metadata":{"name":"y"}}`)}, Started(time.Second))),
-		"a plan of nothing but nil": input(Plan(Installing, []*v1alpha1.Step{nil, nil}, Started(time.Second))),
+		"a plan with nil steps only": input(Plan(Installing, []*v1alpha1.Step{nil, nil}, Started(time.Second))),
 		"a group without status": input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}), func(in *installplan.Input) {
 			in.OperatorGroups = olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Name: "group"}})
 			in.OperatorGroups.Items[0].Namespace = NS
@@ -120,7 +120,7 @@ func TestIncompleteObjectsAreTolerated(t *testing.T) {
 	}
 }
 
-// TestTooManyStepsAreRefused are refused before any of them is read.
+// TestTooManyStepsAreRefused checks that a plan with too many steps is refused before any step is read.
 func TestTooManyStepsAreRefused(t *testing.T) {
 	for steps, phase := range map[int]v1alpha1.InstallPlanPhase{2000: Installing, 2001: Failed} {
 		in := input(Plan(Installing, slices.Repeat([]*v1alpha1.Step{RoleStep("", "r")}, steps), Started(time.Second)))
@@ -163,7 +163,6 @@ func TestUnreadKindsAreNamed(t *testing.T) {
 	}
 }
 
-// TestUnreadPlansKeepTheBundle, so that it stays.
 func TestUnreadPlansKeepTheBundle(t *testing.T) {
 	s := CSVStep("etcd.v1")
 	s.Resource.Manifest = Reference()
@@ -180,8 +179,7 @@ func TestUnreadPlansKeepTheBundle(t *testing.T) {
 	require.Empty(t, Swept(t, all).Actions)
 }
 
-// TestNothingIsDoneWhileTheNamespaceIsUnread, as it was not read.
-func TestNothingIsDoneWhileTheNamespaceIsUnread(t *testing.T) {
+func TestUnreadNamespaceBlocksGatherAndSweep(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"))
 	p := Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(sub), Started(time.Second))
 	kinds := []olmcore.Scope{}

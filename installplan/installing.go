@@ -60,7 +60,7 @@ func recordStart(f *facts) decision {
 func (f *facts) beginRound() decision {
 	d := f.afterCheck().requeue(retryInterval)
 	if isWithdrawn(f.plan) {
-		return d.report(f.diagnose(olmcore.Info, ReasonApprovalWithdrawnTooLate, "spec.approved", "steps of the plan were applied already"))
+		return d.report(f.diagnose(olmcore.Info, ReasonApprovalWithdrawnTooLate, "spec.approved", "steps of the plan are applied already"))
 	}
 	return d
 }
@@ -71,7 +71,7 @@ func (f *facts) reportSteps() decision {
 	d := f.beginRound().withFindings(found)
 	d.steps = found.Statuses()
 	for _, t := range found.unseen {
-		d = d.report(f.diagnose(olmcore.Info, ReasonStepNotVisible, found.Path(t.Steps[0]), "%s was created and is not visible", t.Key))
+		d = d.report(f.diagnose(olmcore.Info, ReasonStepNotVisible, found.Path(t.Steps[0]), "%s was created, but was not observed", t.Key))
 	}
 	for _, p := range found.problems {
 		d = d.report(f.diagnose(olmcore.Warning, p.reason, found.Path(p.step), "%s", p.message))

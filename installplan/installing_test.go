@@ -53,7 +53,7 @@ func conditionTypes(p *v1alpha1.InstallPlan) []v1alpha1.InstallPlanConditionType
 	return types
 }
 
-// outcomes are those of a run in which every write of a step was answered with an error.
+// outcomes returns the results of a run in which every write of a step failed with an error.
 func outcomes(t *testing.T, in installplan.Input, class olmcore.ErrorClass) olmcore.LastResults {
 	out := olmcore.LastResults{}
 	for _, a := range reconcile(t, in).Actions {
@@ -65,9 +65,9 @@ func outcomes(t *testing.T, in installplan.Input, class olmcore.ErrorClass) olmc
 	return out
 }
 
-// TestErrorsAreWordedAsOLMDoes: for each kind, what the plan says of a Create and of an Update that the API server
-// refused. The kind of error is kept in all of them, with OLM's cases.
-func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
+// TestFailedWritesHaveMessagesOfOLM checks for each kind the message about a rejected creation and a rejected update.
+// The class of the error is kept. It includes OLM's cases. It includes OLM's cases.
+func TestFailedWritesHaveMessagesOfOLM(t *testing.T) {
 	plain := func(group, kind string) *v1alpha1.Step {
 		return Step("", group, "v1", kind, "x", `{"metadata":{"name":"x","labels":{"ours":"new"}},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"x"}}`)
 	}
@@ -79,21 +79,37 @@ func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
 		observed       olmcore.Object
 		create, update string
 	}{
-		"version":        {step: CSVStep("x"), create: "error creating csv x: no"},
-		"Subscription":   {step: plain("operators.coreos.com", "Subscription"), create: "error creating subscription x: no"},
-		"pull Secret":    {step: plain("", "Secret"), create: "error creating secret x - no"},
-		"Secret":         {step: plain("", "BundleSecret"), observed: &corev1.Secret{ObjectMeta: Meta("x")}, create: "error updating secret: x: no", update: "error updating secret: x: no"},
-		"ServiceAccount": {step: plain("", "ServiceAccount"), observed: &corev1.ServiceAccount{ObjectMeta: Meta("x")}, create: "error creating service account: x: no", update: "error updating service account: x: no"},
-		"Service":        {step: plain("", "Service"), observed: &corev1.Service{ObjectMeta: Meta("x")}, create: "error updating service: x: no", update: "error updating service: x: no"},
-		"ConfigMap":      {step: plain("", "ConfigMap"), observed: &corev1.ConfigMap{ObjectMeta: Meta("x")}, create: "error updating configmap: x: no", update: "error updating configmap: x: no"},
-		"Role":           {step: plain(rbac, "Role"), observed: &rbacv1.Role{ObjectMeta: Meta("x")}, create: "error creating role x: no", update: "error updating role x: no"},
-		"RoleBinding":    {step: plain(rbac, "RoleBinding"), observed: &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: roleRef}, create: "error creating rolebinding x: no", update: "error updating rolebinding x: no"},
-		"ClusterRole":    {step: plain(rbac, "ClusterRole"), observed: &rbacv1.ClusterRole{ObjectMeta: ClusterMeta("x")}, create: "error creating clusterrole x: no", update: "error updating clusterrole x: no"},
+		"version":      {step: CSVStep("x"), create: "error creating csv x: no"},
+		"Subscription": {step: plain("operators.coreos.com", "Subscription"), create: "error creating subscription x: no"},
+		"pull Secret":  {step: plain("", "Secret"), create: "error creating secret x - no"},
+		"Secret": {
+			step: plain("", "BundleSecret"), observed: &corev1.Secret{ObjectMeta: Meta("x")}, create: "error updating secret: x: no", update: "error updating secret: x: no",
+		},
+		"ServiceAccount": {
+			step: plain("", "ServiceAccount"), observed: &corev1.ServiceAccount{ObjectMeta: Meta("x")}, create: "error creating service account: x: no", update: "error updating service account: x: no",
+		},
+		"Service": {
+			step: plain("", "Service"), observed: &corev1.Service{ObjectMeta: Meta("x")}, create: "error updating service: x: no", update: "error updating service: x: no",
+		},
+		"ConfigMap": {
+			step: plain("", "ConfigMap"), observed: &corev1.ConfigMap{ObjectMeta: Meta("x")}, create: "error updating configmap: x: no", update: "error updating configmap: x: no",
+		},
+		"Role": {
+			step: plain(rbac, "Role"), observed: &rbacv1.Role{ObjectMeta: Meta("x")}, create: "error creating role x: no", update: "error updating role x: no",
+		},
+		"RoleBinding": {
+			step: plain(rbac, "RoleBinding"), observed: &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: roleRef}, create: "error creating rolebinding x: no", update: "error updating rolebinding x: no",
+		},
+		"ClusterRole": {
+			step: plain(rbac, "ClusterRole"), observed: &rbacv1.ClusterRole{ObjectMeta: ClusterMeta("x")}, create: "error creating clusterrole x: no", update: "error updating clusterrole x: no",
+		},
 		"ClusterRoleBinding": {step: plain(rbac, "ClusterRoleBinding"), observed: &rbacv1.ClusterRoleBinding{ObjectMeta: ClusterMeta("x"), RoleRef: roleRef},
 			create: "error creating clusterrolebinding x: no", update: "error updating clusterrolebinding x: no"},
 		"generic": {step: pdb, observed: &policyv1.PodDisruptionBudget{ObjectMeta: Meta("x"), Spec: policyv1.PodDisruptionBudgetSpec{UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)}},
 			create: "error creating unstructured object x: no", update: "error updating unstructured object x: no"},
-		"definition": {step: CRDStep("", "v1"), observed: Installed(other(CRDObject("v1"), 0), true), create: "no", update: `error updating CRD "things.example.com": no`},
+		"definition": {
+			step: CRDStep("", "v1"), observed: Installed(other(CRDObject("v1"), 0), true), create: "no", update: `error updating CRD "things.example.com": no`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.observed != nil {
@@ -117,8 +133,7 @@ func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
 	}
 }
 
-// TestOtherDiagnostics: what a round finds worth saying that stops nothing.
-func TestOtherDiagnostics(t *testing.T) {
+func TestDiagnosticsThatBlockNothing(t *testing.T) {
 	asked := func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false }
 	sub := Subscription("a", RefersTo("install-x"))
 	differs := CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.DisplayName = "Other" })
@@ -128,14 +143,14 @@ func TestOtherDiagnostics(t *testing.T) {
 		path string
 	}{
 		installplan.ReasonPendingPlanCouldBeAutomatic: {input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, asked, OwnedBy(sub)), with(sub)),
-			"no Subscription that owns the plan wants manual approval any more", "spec.approval"},
+			"no Subscription that owns the plan requires manual approval any more", "spec.approval"},
 		installplan.ReasonApprovalWithdrawnTooLate: {input(Plan(Installing, []*v1alpha1.Step{WithStatus(NotPresent, CSVStep("a.v1"))}, asked, Started(time.Second))),
-			"steps of the plan were applied already", "spec.approved"},
+			"steps of the plan are applied already", "spec.approved"},
 		installplan.ReasonCSVContentDiffers: {input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, Started(time.Second)), with(differs)),
 			"ClusterServiceVersion a.v1 exists with another spec", "status.plan[0]"},
 		installplan.ReasonStepNotVisible: {input(Plan(Installing, []*v1alpha1.Step{WithStatus(NotPresent, CSVStep("a.v1"))}, Started(time.Hour)), func(in *installplan.Input) {
 			in.LastRun = olmcore.LastResults{{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: NS, Name: "a.v1"}: {Count: 1}}
-		}), "ClusterServiceVersion ops/a.v1 was created and is not visible", "status.plan[0]"},
+		}), "ClusterServiceVersion ops/a.v1 was created, but was not observed", "status.plan[0]"},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			r := reconcile(t, c.in)
@@ -152,9 +167,9 @@ func TestOtherDiagnostics(t *testing.T) {
 	}
 }
 
-// TestClockThatWasMovedBack: one that was moved back gives no extra time beyond the start, and a start that was set to
-// long ago means that the first error counts.
-func TestClockThatWasMovedBack(t *testing.T) {
+// TestClockSetBackDoesNotExtendTheTimeout checks that a clock that was set back extends the timeout only up to the
+// start. If the start is set to a time long ago, the first error fails the plan.
+func TestClockSetBackDoesNotExtendTheTimeout(t *testing.T) {
 	in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("gone.v1", "r")}, Started(-time.Hour)))
 	r := reconcile(t, in)
 	require.Equal(t, Installing, statusOf(in, r).Phase)
@@ -166,8 +181,7 @@ func TestClockThatWasMovedBack(t *testing.T) {
 	require.Equal(t, Failed, statusOf(in, reconcile(t, in)).Phase)
 }
 
-// TestErrorsThatDoNotCount: of what is done by now, and of what is refused anyway.
-func TestErrorsThatDoNotCount(t *testing.T) {
+func TestErrorsOfFinishedAndRefusedStepsAreIgnored(t *testing.T) {
 	s := RoleStep("a.v1", "r")
 	made := applied(t, s, CSV("a.v1"))
 	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Hour)), with(CSV("a.v1"), made))
@@ -179,8 +193,9 @@ func TestErrorsThatDoNotCount(t *testing.T) {
 	require.Equal(t, []string{installplan.ReasonStepRefused}, Reasons(reconcile(t, in)), "its owner is nowhere")
 }
 
-// TestTheProblemOfTheLowestStepIsTold, whatever becomes of it; what can never pass comes before all others.
-func TestTheProblemOfTheLowestStepIsTold(t *testing.T) {
+// TestProblemOfTheFirstStepIsReported checks that the problem of the first step is reported. A problem that can never
+// pass takes precedence.
+func TestProblemOfTheFirstStepIsReported(t *testing.T) {
 	ran := func(name string, class olmcore.ErrorClass) olmcore.LastResults {
 		return olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: NS, Name: name}: {Class: class, Message: "no", Count: 1}}
 	}
@@ -195,7 +210,7 @@ func TestTheProblemOfTheLowestStepIsTold(t *testing.T) {
 	}
 }
 
-// TestLongMessagesAreCut between two characters.
+// TestLongMessagesAreCut checks that a message is cut between two characters.
 func TestLongMessagesAreCut(t *testing.T) {
 	for shift := range 4 {
 		long := strings.Repeat("x", shift) + strings.Repeat("\u65e5", 5000) + "\xff"
@@ -212,19 +227,20 @@ func TestLongMessagesAreCut(t *testing.T) {
 	require.Equal(t, installplan.StateRetrying, assess(t, in).State)
 }
 
-// TestNewProcessKeepsThePlansMessage: what another controller was refused may be refused again.
-func TestNewProcessKeepsThePlansMessage(t *testing.T) {
+// TestRestartKeepsTheMessage checks that a new process keeps the message about a rejected write, which may be rejected
+// again.
+func TestRestartKeepsTheMessage(t *testing.T) {
 	const message = "retrying execution due to error: no"
 	in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("", "r")}, Started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.Message = message }))
 	require.Equal(t, message, statusOf(in, reconcile(t, in)).Message)
 }
 
-// TestDowntimeCostsNoTime: the controller is down for an hour in the middle of an installation, and the first writes
-// after that fail.
-func TestDowntimeCostsNoTime(t *testing.T) {
+// TestDowntimeDoesNotShortenTheTimeout checks a controller that is down for an hour during an installation. The first
+// writes after that fail.
+func TestDowntimeDoesNotShortenTheTimeout(t *testing.T) {
 	for name, refusal := range map[string]error{
-		"an error that passes":    apierrors.NewInternalError(errors.New("etcd is ill")),
-		"an answer that is final": apierrors.NewBadRequest("it is broken"),
+		"a transient error": apierrors.NewInternalError(errors.New("etcd is ill")),
+		"a permanent error": apierrors.NewBadRequest("it is broken"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, problem, restarted := outage(t)
@@ -242,15 +258,15 @@ func TestDowntimeCostsNoTime(t *testing.T) {
 	}
 }
 
-// TestChangingErrorsAreOneSeries: an API server that is ill gives one answer and then another. The plan fails of it in
-// the end, says so, and is tried again later.
-func TestChangingErrorsAreOneSeries(t *testing.T) {
+// TestChangingErrorsShareOneTimeout checks an API server that alternates between two errors. The plan fails of them,
+// reports it, and is retried later.
+func TestChangingErrorsShareOneTimeout(t *testing.T) {
 	ill, webhook := apierrors.NewInternalError(errors.New("etcd is ill")), apierrors.NewInternalError(errors.New("failed calling webhook \"x\""))
 	broken := apierrors.NewBadRequest("it is broken")
 	for name, answers := range map[string][]error{
-		"trouble of two kinds":   {ill, webhook},
-		"trouble and a final no": {ill, broken},
-		"all of them":            {ill, webhook, broken},
+		"two transient errors":              {ill, webhook},
+		"a transient and a permanent error": {ill, broken},
+		"all of them":                       {ill, webhook, broken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _, restarted := outage(t)
@@ -278,9 +294,9 @@ func TestChangingErrorsAreOneSeries(t *testing.T) {
 	}
 }
 
-// TestPlanThatFailedOfATransientErrorIsTriedAgain: the API server is ill for an hour. A controller that was restarted
-// meanwhile knows that, too.
-func TestPlanThatFailedOfATransientErrorIsTriedAgain(t *testing.T) {
+// TestPlanIsRetriedAfterATransientError checks a plan whose API server is unavailable for an hour, also with a
+// restarted controller.
+func TestPlanIsRetriedAfterATransientError(t *testing.T) {
 	for name, restart := range map[string]bool{"one controller": false, "restarted": true} {
 		t.Run(name, func(t *testing.T) {
 			c, problem, restarted := outage(t)
@@ -305,9 +321,9 @@ func TestPlanThatFailedOfATransientErrorIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestStartOfTheTimeOfAFailure: from the start of the plan or, when that is later, of the series of failures, and for
-// three tries.
-func TestStartOfTheTimeOfAFailure(t *testing.T) {
+// TestTimeoutOfFailedWrites checks that the timeout starts with the plan, or later with the series of failures, and
+// that it allows three tries.
+func TestTimeoutOfFailedWrites(t *testing.T) {
 	for name, c := range map[string]struct {
 		class   olmcore.ErrorClass
 		count   int
@@ -315,15 +331,15 @@ func TestStartOfTheTimeOfAFailure(t *testing.T) {
 		fails   bool
 		requeue time.Duration
 	}{
-		"one try, long ago":               {olmcore.Invalid, 1, time.Hour, false, 5 * time.Second},
-		"two tries, long ago":             {olmcore.Transient, 2, time.Hour, false, 5 * time.Second},
-		"three tries, long ago":           {olmcore.Invalid, 3, 2 * time.Hour, true, 10 * time.Minute},
-		"many tries, just now":            {olmcore.Invalid, 9, 57 * time.Second, false, 3 * time.Second},
-		"many tries, for a minute":        {olmcore.Invalid, 9, time.Minute, true, 10 * time.Minute},
-		"trouble for almost ten minutes":  {olmcore.Transient, 9, 10*time.Minute - time.Second, false, time.Second},
-		"trouble for ten minutes":         {olmcore.Transient, 9, 10 * time.Minute, true, 10 * time.Minute},
-		"a webhook that is down for days": {olmcore.Webhook, 9, 48 * time.Hour, true, 10 * time.Minute},
-		"a permission, for days":          {olmcore.Forbidden, 999, 48 * time.Hour, false, 5 * time.Second},
+		"one try, long ago":                       {olmcore.Invalid, 1, time.Hour, false, 5 * time.Second},
+		"two tries, long ago":                     {olmcore.Transient, 2, time.Hour, false, 5 * time.Second},
+		"three tries, long ago":                   {olmcore.Invalid, 3, 2 * time.Hour, true, 10 * time.Minute},
+		"many tries, just now":                    {olmcore.Invalid, 9, 57 * time.Second, false, 3 * time.Second},
+		"many tries, for a minute":                {olmcore.Invalid, 9, time.Minute, true, 10 * time.Minute},
+		"transient errors for almost ten minutes": {olmcore.Transient, 9, 10*time.Minute - time.Second, false, time.Second},
+		"transient errors for ten minutes":        {olmcore.Transient, 9, 10 * time.Minute, true, 10 * time.Minute},
+		"a webhook that is down for days":         {olmcore.Webhook, 9, 48 * time.Hour, true, 10 * time.Minute},
+		"a permission, for days":                  {olmcore.Forbidden, 999, 48 * time.Hour, false, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(Plan(Installing, []*v1alpha1.Step{WithStatus(NotPresent, CSVStep("a.v1"))}, Started(time.Hour)))
@@ -339,9 +355,9 @@ func TestStartOfTheTimeOfAFailure(t *testing.T) {
 	}
 }
 
-// TestStartOfTheTimeOfARefusal: from the start of the plan, as long as the refusal was watched; else it gets a time of
-// its own, once.
-func TestStartOfTheTimeOfARefusal(t *testing.T) {
+// TestTimeoutOfRefusedSteps checks that the timeout starts with the plan if a controller observed the refusal all the
+// time. Otherwise it starts again, once.
+func TestTimeoutOfRefusedSteps(t *testing.T) {
 	const known = `retrying execution due to error: error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
 	retrying := func(d time.Duration) *v1alpha1.InstallPlanCondition {
 		return &v1alpha1.InstallPlanCondition{Type: installplan.ConditionRetrying, Status: corev1.ConditionTrue,
@@ -356,18 +372,18 @@ func TestStartOfTheTimeOfARefusal(t *testing.T) {
 		fails   bool
 		requeue time.Duration
 	}{
-		"met in time":                       {start: 58 * time.Second, requeue: 2 * time.Second},
-		"watched until the end":             {start: time.Minute, message: known, fails: true},
-		"watched, and looked at a bit late": {start: 119 * time.Second, message: known, fails: true},
-		"met when the time was over":        {start: time.Minute, want: retrying(0), requeue: 5 * time.Second},
-		"not watched when the time was over": {start: time.Hour, message: known,
+		"refused before the timeout":               {start: 58 * time.Second, requeue: 2 * time.Second},
+		"observed until the timeout":               {start: time.Minute, message: known, fails: true},
+		"observed until shortly after the timeout": {start: 119 * time.Second, message: known, fails: true},
+		"first observed after the timeout":         {start: time.Minute, want: retrying(0), requeue: 5 * time.Second},
+		"not observed at the timeout": {start: time.Hour, message: known,
 			want: retrying(0), requeue: 5 * time.Second},
-		"in its own time": {
+		"before its own timeout": {
 			start: time.Hour, message: known, have: retrying(57 * time.Second), want: retrying(57 * time.Second), requeue: 3 * time.Second,
 		},
-		"its own time is over":   {start: time.Hour, message: known, have: retrying(time.Minute), fails: true},
-		"it is over for an hour": {start: 2 * time.Hour, message: known, have: retrying(time.Hour), fails: true},
-		"waited for until it ran": {
+		"after its own timeout":         {start: time.Hour, message: known, have: retrying(time.Minute), fails: true},
+		"an hour after its own timeout": {start: 2 * time.Hour, message: known, have: retrying(time.Hour), fails: true},
+		"a step that waited before it was refused": {
 			start: time.Minute, message: "waiting for CustomResourceDefinition x to be established",
 			reason: installplan.ReasonStepWaits, fails: true,
 		},
@@ -397,8 +413,8 @@ func TestStartOfTheTimeOfARefusal(t *testing.T) {
 	}
 }
 
-// TestWhichFailedPlansStartAgain: which of them start again, and which say anything.
-func TestWhichFailedPlansStartAgain(t *testing.T) {
+// TestFailedPlansThatStartAgain checks which failed plans start again, and which report something.
+func TestFailedPlansThatStartAgain(t *testing.T) {
 	binding := Step("", "rbac.authorization.k8s.io", "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`)
 	waits := CRDStep("a.v1", "v1")
 	down := applied(t, waits, CSV("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
@@ -415,11 +431,11 @@ func TestWhichFailedPlansStartAgain(t *testing.T) {
 			binding, nil, "", "pre-existing CRD owners found for owned CRD(s) of dependent CSV x",
 			Subscription("a", RefersTo("install-x")), installplan.StateRetried,
 		},
-		"what stood in the way is gone": {
+		"the obstacle was removed": {
 			binding, nil, installplan.ReasonStepRefused, "RoleBinding x exists and its roleRef is immutable",
 			Subscription("a", RefersTo("install-x")), installplan.StateRetried,
 		},
-		"nobody refers to it by its UID": {
+		"no Subscription references it by its UID": {
 			binding, nil, installplan.ReasonStepRefused, "RoleBinding x exists and its roleRef is immutable",
 			Subscription("a", func(s *v1alpha1.Subscription) {
 				s.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: NS, Name: "install-x"}
@@ -450,8 +466,8 @@ func TestWhichFailedPlansStartAgain(t *testing.T) {
 	require.Equal(t, installplan.StateFailed, assess(t, empty).State)
 }
 
-// TestMissingPermissionIsWaitedFor: for ever, and the plan goes on by itself.
-func TestMissingPermissionIsWaitedFor(t *testing.T) {
+// TestPlanWaitsForAMissingPermission checks that the plan waits without end, and continues once it has the permission.
+func TestPlanWaitsForAMissingPermission(t *testing.T) {
 	c, problem, restarted := outage(t)
 	*problem = apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "service", errors.New("it is not allowed"))
 	d := restarted()
@@ -464,7 +480,6 @@ func TestMissingPermissionIsWaitedFor(t *testing.T) {
 	require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
 }
 
-// TestRejectedWriteFailsThePlanAfterAMinute, not earlier.
 func TestRejectedWriteFailsThePlanAfterAMinute(t *testing.T) {
 	c, problem, restarted := outage(t)
 	*problem = apierrors.NewBadRequest("it is broken")
@@ -480,7 +495,6 @@ func TestRejectedWriteFailsThePlanAfterAMinute(t *testing.T) {
 	require.Equal(t, Failed, onlyPlan(t, c).Status.Phase, "the API server still gives the same answer")
 }
 
-// TestFailedPlanStartsAgainWhenItsCauseIsGone, as what it waits for can be seen.
 func TestFailedPlanStartsAgainWhenItsCauseIsGone(t *testing.T) {
 	o := Operator("a", &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: Bare("x")}, CRDObject("v1"))
 	old := CRDObject("v0")
@@ -498,9 +512,9 @@ func TestFailedPlanStartsAgainWhenItsCauseIsGone(t *testing.T) {
 	require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
 }
 
-// TestPhaseChanges: what OLM's tests make of a plan in phase Installing. The whole status is compared, with OLM's
-// cases.
-func TestPhaseChanges(t *testing.T) {
+// TestPhaseChangesEqualThoseOfOLM compares the whole status of plans in phase Installing with OLM's tests. It includes
+// OLM's cases. It includes OLM's cases.
+func TestPhaseChangesEqualThoseOfOLM(t *testing.T) {
 	const notFound = `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
 	fine := func() []*v1alpha1.Step { return []*v1alpha1.Step{WithStatus(NotPresent, CSVStep("a.v1"))} }
 	broken := func() []*v1alpha1.Step { return []*v1alpha1.Step{RoleStep("gone.v1", "r")} }
@@ -523,13 +537,15 @@ func TestPhaseChanges(t *testing.T) {
 		want    func(*v1alpha1.InstallPlanStatus)
 		requeue time.Duration
 	}{
-		"no error, Automatic, approved no": {in: input(Plan(Installing, fine(), Started(time.Second), approved(false)), with(CSV("a.v1"))), want: completes},
-		"Automatic, approved no: it starts": {in: input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, approved(false)), with(CSV("a.v1"))), requeue: 5 * time.Second,
+		"no error, Automatic, approved no": {
+			in: input(Plan(Installing, fine(), Started(time.Second), approved(false)), with(CSV("a.v1"))), want: completes,
+		},
+		"Automatic, approved no, without an error": {in: input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, approved(false)), with(CSV("a.v1"))), requeue: 5 * time.Second,
 			want: func(s *v1alpha1.InstallPlanStatus) { s.StartTime = Ago(0) }},
-		"an error, and no time is left": {in: input(Plan(Installing, broken(), Started(time.Second), func(p *v1alpha1.InstallPlan) {
+		"an error after the timeout": {in: input(Plan(Installing, broken(), Started(time.Second), func(p *v1alpha1.InstallPlan) {
 			p.Status.Message = "retrying execution due to error: " + notFound // OLM fails at the first try
 		}), brief), want: fails},
-		"an error, and time is left": {in: input(Plan(Installing, broken(), Started(0)), brief), requeue: time.Nanosecond,
+		"an error before the timeout": {in: input(Plan(Installing, broken(), Started(0)), brief), requeue: time.Nanosecond,
 			want: func(s *v1alpha1.InstallPlanStatus) {
 				s.Message = "retrying execution due to error: " + notFound
 				s.Conditions = []v1alpha1.InstallPlanCondition{stalled(installplan.ReasonStepRefused, notFound)}
@@ -550,8 +566,7 @@ func TestPhaseChanges(t *testing.T) {
 	}
 }
 
-// TestMessagesGoWithTheirPhase: what an earlier phase said is not said by the next.
-func TestMessagesGoWithTheirPhase(t *testing.T) {
+func TestMessageIsClearedWithItsPhase(t *testing.T) {
 	leftover := func(p *v1alpha1.InstallPlan) { p.Status.Message, p.Spec.Approval = "leftover", v1alpha1.ApprovalManual }
 	approved := input(Plan(RequiresApproval, []*v1alpha1.Step{RoleStep("", "r")}, leftover))
 	withdrawn := input(Plan(Installing, []*v1alpha1.Step{RoleStep("", "r")}, leftover, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = false }))
@@ -562,7 +577,8 @@ func TestMessagesGoWithTheirPhase(t *testing.T) {
 	}
 }
 
-// TestConditionsKeepTheirTimes: the time of the transition is that of the status; one that is there twice is once.
+// TestConditionsKeepTheirTimes checks that the transition time changes only with the status, and that duplicate
+// conditions are merged.
 func TestConditionsKeepTheirTimes(t *testing.T) {
 	old := Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonInstallCheckFailed, "another text")
 	old.LastTransitionTime, old.LastUpdateTime = Ago(time.Hour), Ago(time.Hour)
@@ -580,7 +596,6 @@ func TestConditionsKeepTheirTimes(t *testing.T) {
 	Same(t, []v1alpha1.InstallPlanCondition{foreign, later}, statusOf(in, reconcile(t, in)).Conditions)
 }
 
-// TestMessageOfAWaitIsRemoved, whatever it was.
 func TestMessageOfAWaitIsRemoved(t *testing.T) {
 	for _, c := range []struct{ reason, message, want string }{
 		{installplan.ReasonStepWaits, "waiting for ClusterServiceVersion a.v1 to finish deleting", ""},
@@ -588,7 +603,7 @@ func TestMessageOfAWaitIsRemoved(t *testing.T) {
 		{installplan.ReasonStepFailed, "retrying execution due to error: no", ""},
 		{installplan.ReasonStepRefused, "retrying execution due to error: no", ""},
 		{"", "retrying execution due to error: no", ""}, // of OLM
-		{"", "written by somebody else", "written by somebody else"},
+		{"", "written by another controller", "written by another controller"},
 	} {
 		in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("", "r")}, Started(time.Second), func(p *v1alpha1.InstallPlan) {
 			if p.Status.Message = c.message; c.reason != "" {
@@ -602,12 +617,18 @@ func TestMessageOfAWaitIsRemoved(t *testing.T) {
 	}
 }
 
-// TestLookups: what they did not unpack is waited for, and what could not be unpacked fails the plan.
-func TestLookups(t *testing.T) {
+// TestLookupsBlockThePlan checks that the plan waits for a pending lookup, and fails of a failed one.
+func TestLookupsBlockThePlan(t *testing.T) {
 	for want, lookup := range map[string]v1alpha1.BundleLookup{
-		"bundle b.v1 is not unpacked":   {Identifier: "b.v1", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupPending, Status: "True", Message: "it broke"}}},
-		"it broke":                      {Identifier: "b.v1", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: "True", Message: "it broke"}}},
-		"bundle img cannot be unpacked": {Path: "img", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: "True"}}},
+		"bundle b.v1 is not unpacked": {
+			Identifier: "b.v1", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupPending, Status: "True", Message: "it broke"}},
+		},
+		"it broke": {
+			Identifier: "b.v1", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: "True", Message: "it broke"}},
+		},
+		"bundle img cannot be unpacked": {
+			Path: "img", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: "True"}},
+		},
 	} {
 		in := input(Plan(Installing, nil, Started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.BundleLookups = []v1alpha1.BundleLookup{lookup} }))
 		got := statusOf(in, reconcile(t, in))
@@ -617,8 +638,7 @@ func TestLookups(t *testing.T) {
 	}
 }
 
-// TestListsAreWrittenEmptyNotNull, as the API wants them.
-func TestListsAreWrittenEmptyNotNull(t *testing.T) {
+func TestRequiredListsAreNotNull(t *testing.T) {
 	null := Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
 		p.Spec.ClusterServiceVersionNames, p.Status.CatalogSources = nil, nil
 	})
@@ -628,8 +648,8 @@ func TestListsAreWrittenEmptyNotNull(t *testing.T) {
 	require.NotNil(t, statusOf(in, reconcile(t, in)).CatalogSources)
 }
 
-// TestCompletePlanIsAtRest: its finalizer went before.
-func TestCompletePlanIsAtRest(t *testing.T) {
+// TestCompletePlanHasNoActions checks that the finalizer is removed before the plan is Complete.
+func TestCompletePlanHasNoActions(t *testing.T) {
 	c := World(t, UserSubscription("rich"))
 	var held []bool
 	var completed string
@@ -654,8 +674,8 @@ func TestCompletePlanIsAtRest(t *testing.T) {
 	require.Equal(t, completed, p.ResourceVersion)
 }
 
-// TestPlanWithoutStatusIsLeftAlone: what a client creates and is about to give a status.
-func TestPlanWithoutStatusIsLeftAlone(t *testing.T) {
+// TestPlanWithoutStatusIsNotChanged checks a plan whose creator has not written its status yet.
+func TestPlanWithoutStatusIsNotChanged(t *testing.T) {
 	bare := Plan(None, nil)
 	bare.OwnerReferences = nil
 	c := World(t, bare)

@@ -42,7 +42,7 @@ func reconcileLaws(t *rapid.T) {
 
 func TestLawsOfReconcile(t *testing.T) { rapid.Check(t, reconcileLaws) }
 
-// TestCheckpointsAreSound: no change of an Input goes unnoticed.
+// TestCheckpointsAreSound checks that a Checkpoint does not hide any change of an Input.
 func TestCheckpointsAreSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		if err := invariant.CheckpointSound(installplan.Reconcile, eitherInput(t)); err != nil {
@@ -55,7 +55,7 @@ func TestCheckpointsAreSound(t *testing.T) {
 		p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false
 	}, OwnedBy(asking)), with(asking))
 	waiting.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: "x", New: []string{"bad"}})
-	require.NoError(t, invariant.CheckpointCovers(installplan.Reconcile, waiting, "Unpacked")) // of a complete plan little matters
+	require.NoError(t, invariant.CheckpointCovers(installplan.Reconcile, waiting, "Unpacked")) // a Complete plan depends on few fields
 	for _, in := range []installplan.Input{converged(3, 2), waiting, input(young)} {
 		checkpointOf(t, in)
 		require.NoError(t, invariant.CheckpointSound(installplan.Reconcile, in))
@@ -69,7 +69,7 @@ func seen(o olmcore.Object) olmcore.Object {
 	return o
 }
 
-// FuzzPlan: arbitrary bytes as a plan.
+// FuzzPlan reconciles arbitrary bytes as a plan.
 func FuzzPlan(f *testing.F) {
 	for _, p := range []*v1alpha1.InstallPlan{
 		Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1"), nil}, Started(time.Second)), Plan(RequiresApproval, []*v1alpha1.Step{RoleStep("", "r")}),
@@ -101,5 +101,5 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// FuzzLawsOfReconcile is TestLawsOfReconcile for the fuzzer.
+// FuzzLawsOfReconcile runs TestLawsOfReconcile with inputs of the fuzzer.
 func FuzzLawsOfReconcile(f *testing.F) { f.Fuzz(rapid.MakeFuzz(reconcileLaws)) }

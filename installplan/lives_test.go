@@ -28,8 +28,8 @@ func may(account string, verbs ...string) v1alpha1.StrategyDeploymentPermissions
 		Rules: []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{""}, Resources: []string{"pods"}}}}
 }
 
-// releaseOf is version n of an operator with what OLM's tests change from one to the next: its permissions, its display
-// name, a ConfigMap that stays and one that gets another name.
+// releaseOf returns version n of an operator. As in OLM's tests, its permissions and display name change between
+// versions, and a ConfigMap gets another name.
 func releaseOf(n int, verbs ...string) olmcore.Operator {
 	name := fmt.Sprintf("a.v%d", n)
 	typed := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
@@ -47,9 +47,10 @@ func releaseOf(n int, verbs ...string) olmcore.Operator {
 	return o
 }
 
-// TestUpgradeBringsWhatItsBundleHas, whatever users made of the version before; what only that one had goes with it,
-// and all goes with the last, with OLM's cases.
-func TestUpgradeBringsWhatItsBundleHas(t *testing.T) {
+// TestUpgradeInstallsAndRemovesObjects checks that an upgrade installs the objects of the new bundle, whatever users
+// changed in the old ones. Objects of the old bundle alone are deleted with the old version, and all others with the
+// last one. It includes OLM's cases. It includes OLM's cases.
+func TestUpgradeInstallsAndRemovesObjects(t *testing.T) {
 	for name, c := range map[string]struct{ before, after []string }{
 		"permissions are widened":  {[]string{"get"}, []string{"get", "list"}},
 		"permissions are narrowed": {[]string{"get", "list"}, []string{"get"}},
@@ -100,9 +101,9 @@ func TestUpgradeBringsWhatItsBundleHas(t *testing.T) {
 	}
 }
 
-// TestDeletedPlanIsMadeAgain: a user deletes one that waits for approval, and the next one has the same content and the
-// next generation, with OLM's cases.
-func TestDeletedPlanIsMadeAgain(t *testing.T) {
+// TestDeletedPlanIsCreatedAgain checks that a plan that a user deletes while it waits for approval is created again
+// with the same content and the next generation. It includes OLM's cases. It includes OLM's cases.
+func TestDeletedPlanIsCreatedAgain(t *testing.T) {
 	c := World(t, UserSubscription("a", Manual))
 	d := driven(t, c, 0, makers(Installs(Operator("a")), installplan.Config{}), plans(installplan.Config{}))
 	first := onlyPlan(t, c)
@@ -119,9 +120,9 @@ func TestDeletedPlanIsMadeAgain(t *testing.T) {
 	Same(t, first.Status.Plan, second.Status.Plan)
 }
 
-// TestTenWorkersMakeOnePlan of generation 1: they have one view, and the API server takes the first of ten equal names,
-// with OLM's cases.
-func TestTenWorkersMakeOnePlan(t *testing.T) {
+// TestTenWorkersCreateOnePlan checks that ten workers with the same Input create one plan of generation 1, because the
+// API server accepts only the first of ten equal names. It includes OLM's cases. It includes OLM's cases.
+func TestTenWorkersCreateOnePlan(t *testing.T) {
 	c := World(t, UserSubscription("a"))
 	making := makers(Installs(Operator("a")), installplan.Config{})
 	snapshot, err := c.Snapshot()
@@ -149,9 +150,9 @@ func TestTenWorkersMakeOnePlan(t *testing.T) {
 	require.Equal(t, 1, sub.Status.InstallPlanGeneration)
 }
 
-// TestGenerationThatIsTaken is left alone, whatever plan has it: the new plan gets the next one, and so does its
-// Subscription, with OLM's cases.
-func TestGenerationThatIsTaken(t *testing.T) {
+// TestUsedGenerationIsSkipped checks that a new plan and its Subscription get the next free generation. It includes
+// OLM's cases. It includes OLM's cases.
+func TestUsedGenerationIsSkipped(t *testing.T) {
 	foreign := Plan(Installing, []*v1alpha1.Step{CSVStep("other.v1")}, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil })
 	c := World(t, UserSubscription("a"), foreign)
 	before := fake.Find[*v1alpha1.InstallPlan](c, NS, foreign.Name).DeepCopy()
@@ -164,8 +165,8 @@ func TestGenerationThatIsTaken(t *testing.T) {
 	require.Equal(t, []string{"a.v1"}, made.Spec.ClusterServiceVersionNames)
 }
 
-// TestVersionIsNamedOnce, although it has steps and a lookup, with OLM's cases.
-func TestVersionIsNamedOnce(t *testing.T) {
+// TestVersionIsListedOnce checks a version with steps and a lookup. It includes OLM's cases. It includes OLM's cases.
+func TestVersionIsListedOnce(t *testing.T) {
 	o, cm := ImageOf(t, Rich())
 	cm.UID, cm.ResourceVersion = "", ""
 	c := World(t, &v1alpha1.CatalogSource{ObjectMeta: InOLM("cool")}, cm, UserSubscription("rich"), UserSubscription("b"))
@@ -176,7 +177,8 @@ func TestVersionIsNamedOnce(t *testing.T) {
 	require.Equal(t, []string{"b.v1", "rich.v1"}, p.Spec.ClusterServiceVersionNames)
 }
 
-// TestStepsNameTheirCatalog: each its own, and the plan names all of them, with OLM's cases.
+// TestStepsNameTheirCatalog checks that each step names its catalog, and the plan all of them. It includes OLM's cases.
+// It includes OLM's cases.
 func TestStepsNameTheirCatalog(t *testing.T) {
 	a, b := Operator("a", CRDObject("v1")), Operator("b")
 	b.Catalog = types.NamespacedName{Namespace: "there", Name: "warm"}
@@ -194,8 +196,8 @@ func TestStepsNameTheirCatalog(t *testing.T) {
 	require.Equal(t, []string{"cool", "warm"}, p.Status.CatalogSources)
 }
 
-// TestPublishedBundlesAreInstalled: the plan of each runs to Complete, what it describes is there, and from then on
-// nothing is asked for.
+// TestPublishedBundlesAreInstalled checks that the plan of each bundle becomes Complete, that its objects exist, and
+// that no action follows.
 func TestPublishedBundlesAreInstalled(t *testing.T) {
 	t.Parallel()
 	for _, b := range realdata.Sample(t) {
@@ -220,7 +222,7 @@ func TestPublishedBundlesAreInstalled(t *testing.T) {
 	}
 }
 
-// TestNothingIsInstalledWithoutApproval, whatever fails and however long it takes.
+// TestNothingIsInstalledWithoutApproval checks plans with failing writes over a long time.
 func TestNothingIsInstalledWithoutApproval(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := NewWorld(UserSubscription("rich", Manual), UserSubscription("b"))

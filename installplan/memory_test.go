@@ -16,9 +16,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestAFailureOfOLMCountsMoreThanAnEarlierCondition checks that a plan which OLM failed is decided by the message of
-// OLM, although this library left the condition Progressing before a downgrade to OLM.
-func TestAFailureOfOLMCountsMoreThanAnEarlierCondition(t *testing.T) {
+// TestFailureOfOLMTakesPrecedenceOverAnEarlierCondition checks that the message of OLM decides about a plan that OLM
+// failed, even if this library left the condition Progressing before a downgrade to OLM.
+func TestFailureOfOLMTakesPrecedenceOverAnEarlierCondition(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"))
 	const refusal, rejection = "api-server resource not found installing Gizmo g: not found", "error creating role r: it is invalid"
 	for name, c := range map[string]struct {
@@ -48,9 +48,9 @@ func TestAFailureOfOLMCountsMoreThanAnEarlierCondition(t *testing.T) {
 	}
 }
 
-// TestAFailureOfThisLibraryIsRememberedByItsCondition checks that the condition which a failure wrote counts in the
-// next call, although a wait or a retry for the same reason had set it before.
-func TestAFailureOfThisLibraryIsRememberedByItsCondition(t *testing.T) {
+// TestConditionRecordsTheFailure checks that the condition of a failure counts in the next call, even if a wait or a
+// retry for the same reason had set it before.
+func TestConditionRecordsTheFailure(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"))
 	p := Plan(Installing, []*v1alpha1.Step{RoleStep("gone.v1", "r")}, Started(time.Minute), OwnedBy(sub))
 	in := input(p, with(sub))
@@ -66,8 +66,8 @@ func TestAFailureOfThisLibraryIsRememberedByItsCondition(t *testing.T) {
 	require.Equal(t, installplan.StateRetried, assess(t, in).State, "nothing refuses the step any more")
 }
 
-// TestACompletePlanHasNoConditionOfAStall checks that conditions which OLM left when it completed a plan are removed.
-func TestACompletePlanHasNoConditionOfAStall(t *testing.T) {
+// TestCompletePlanLosesConditionsOfAStall checks that conditions that OLM left when it completed a plan are removed.
+func TestCompletePlanLosesConditionsOfAStall(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"))
 	p := Plan(Complete, []*v1alpha1.Step{RoleStep("", "r")}, OwnedBy(sub))
 	p.Status.Plan[0].Status = v1alpha1.StepStatusCreated
@@ -84,8 +84,8 @@ func TestACompletePlanHasNoConditionOfAStall(t *testing.T) {
 	require.Empty(t, reconcile(t, in).Actions)
 }
 
-// TestTheMessageNamesTheStepThatFailsNow checks that a recorded failure is not kept for a write to another object.
-func TestTheMessageNamesTheStepThatFailsNow(t *testing.T) {
+// TestMessageNamesTheFailingStep checks that a recorded failure is not kept for a write to another object.
+func TestMessageNamesTheFailingStep(t *testing.T) {
 	at := func(seconds int) time.Time { return Noon.Add(time.Duration(seconds) * time.Second) }
 	failure := func(class olmcore.ErrorClass, first, last int) olmcore.LastResult {
 		return olmcore.LastResult{Class: class, Message: "denied", Count: 2, Tries: 2, First: at(first), Since: at(first), Last: at(last)}
@@ -118,8 +118,9 @@ func TestTheMessageNamesTheStepThatFailsNow(t *testing.T) {
 	}
 }
 
-// TestConditionsOfOthersDecideNothing checks that a condition Progressing which this library does not write is ignored.
-func TestConditionsOfOthersDecideNothing(t *testing.T) {
+// TestConditionsOfOtherWritersAreIgnored checks that a condition Progressing that this library does not write is
+// ignored.
+func TestConditionsOfOtherWritersAreIgnored(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"))
 	for name, change := range map[string]func(c *v1alpha1.InstallPlanCondition){
 		"it is True":             func(c *v1alpha1.InstallPlanCondition) { c.Status = corev1.ConditionTrue },

@@ -46,7 +46,7 @@ func TestNarrowingsNamesEveryField(t *testing.T) {
 		"spec.versions[v3].schema.openAPIV3Schema.properties[list] (stored instead of v1)",
 	}, slices.Collect(installplan.Narrowings(before, after)))
 	require.Empty(t, slices.Collect(installplan.Narrowings(before, before)))
-	for field := range installplan.Narrowings(before, after) { // whoever wants one gets one
+	for field := range installplan.Narrowings(before, after) { // each call returns a new sequence
 		require.Equal(t, "spec.versions[v1].schema.openAPIV3Schema.required", field)
 		break
 	}

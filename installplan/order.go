@@ -124,7 +124,7 @@ func versionNamed(in *Input, name string) *v1alpha1.ClusterServiceVersion {
 	return nil
 }
 
-// later returns the plans that the plan has to make way for, newest first.
+// later returns the plans that take precedence over the plan, newest first.
 func (in *Input) later() []*v1alpha1.InstallPlan {
 	return relation.Later(in.InstallPlan, in.RelatedPlans.Items, in.Subscriptions.Items)
 }

@@ -49,8 +49,8 @@ func withoutSteps(p *v1alpha1.InstallPlan) {
 	p.Status.Plan, p.Status.Phase = nil, v1alpha1.InstallPlanPhaseNone
 }
 
-// TestPlanStartsAfterEarlierPlans checks that an approved plan waits for earlier plans of the same package. A cache
-// that was stale when the steps were written may have hidden them.
+// TestPlanStartsAfterEarlierPlans checks that an approved plan waits for earlier plans of the same package. A stale
+// cache may have hidden them when the steps were written.
 func TestPlanStartsAfterEarlierPlans(t *testing.T) {
 	const waits = "InstallPlan install-w is not finished"
 	for name, c := range map[string]struct {
@@ -142,9 +142,9 @@ func TestPlanLeavesStepsToLaterPlans(t *testing.T) {
 	}
 }
 
-// TestFailedPlanSkipsWhatItsSubscriptionsLeft checks that a failed plan which is restarted does not install the version
+// TestFailedPlanSkipsVersionsThatItsSubscriptionsLeft checks that a failed plan which is restarted does not install the version
 // of a Subscription that follows a later plan, even if that plan was deleted.
-func TestFailedPlanSkipsWhatItsSubscriptionsLeft(t *testing.T) {
+func TestFailedPlanSkipsVersionsThatItsSubscriptionsLeft(t *testing.T) {
 	failed := planOfPackages("install-x", 1, "a,b", Failed, startedAgo(time.Hour), func(p *v1alpha1.InstallPlan) {
 		p.Status.Plan = []*v1alpha1.Step{
 			WithStatus(Unknown, versionOfPackage("a.v1", "a")), WithStatus(Created, versionOfPackage("b.v1", "b")),
@@ -173,7 +173,7 @@ func TestFailedPlanSkipsWhatItsSubscriptionsLeft(t *testing.T) {
 		versions []*v1alpha1.ClusterServiceVersion
 		want     []v1alpha1.StepStatus
 	}{
-		"it follows a later plan, and its version is gone": {
+		"it follows a later plan, and its version was deleted": {
 			follows("b", "install-gone", "gone", 2), nil, []v1alpha1.StepStatus{Unknown, notCreated, notCreated},
 		},
 		"it follows a later plan, and its version exists": {
@@ -191,7 +191,7 @@ func TestFailedPlanSkipsWhatItsSubscriptionsLeft(t *testing.T) {
 			[]*v1alpha1.ClusterServiceVersion{version, replacing("b.v3", "b.v2"), replacing("b.v2", "b.v1")},
 			[]v1alpha1.StepStatus{Unknown, Created, notCreated},
 		},
-		"another version replaces its version, which is gone": {
+		"another version replaces its version, which was deleted": {
 			follows("b", failed.Name, failed.UID, 1), []*v1alpha1.ClusterServiceVersion{replacing("b.v2", "b.v1")},
 			[]v1alpha1.StepStatus{Unknown, notCreated, notCreated},
 		},
@@ -218,9 +218,9 @@ func TestFailedPlanSkipsWhatItsSubscriptionsLeft(t *testing.T) {
 	}
 }
 
-// TestNothingIsEndlessWhileALaterPlanWaits checks that a plan which would wait without end fails after ten minutes if a
+// TestEndlessWaitFailsWhileALaterPlanWaits checks that a plan that would wait without end fails after ten minutes if a
 // later plan of the same package waits for it, and only then.
-func TestNothingIsEndlessWhileALaterPlanWaits(t *testing.T) {
+func TestEndlessWaitFailsWhileALaterPlanWaits(t *testing.T) {
 	const grace = 10 * time.Minute
 	forbidden := func(in *installplan.Input) {
 		since := Noon.Add(-time.Hour)
@@ -246,13 +246,13 @@ func TestNothingIsEndlessWhileALaterPlanWaits(t *testing.T) {
 		changes []planChange
 		fails   bool
 	}{
-		"a write is forbidden":            {forbidden, []planChange{startedAgo(time.Hour)}, true},
-		"a write was forbidden a moment":  {forbidden, []planChange{startedAgo(grace - time.Second)}, false},
-		"a step waits":                    {leaving, []planChange{startedAgo(grace)}, true},
-		"a step has waited for a moment":  {leaving, []planChange{startedAgo(grace - time.Second)}, false},
-		"the OperatorGroup is gone":       {noGroup, []planChange{startedAgo(time.Hour), checkFailed(grace)}, true},
-		"the OperatorGroup has just gone": {noGroup, []planChange{startedAgo(time.Hour), checkFailed(grace - time.Second)}, false},
-		"a plan that has not started":     {noGroup, []planChange{checkFailed(time.Hour)}, false},
+		"a write is forbidden":                    {forbidden, []planChange{startedAgo(time.Hour)}, true},
+		"a write has just been forbidden":         {forbidden, []planChange{startedAgo(grace - time.Second)}, false},
+		"a step waits":                            {leaving, []planChange{startedAgo(grace)}, true},
+		"a step has waited for a moment":          {leaving, []planChange{startedAgo(grace - time.Second)}, false},
+		"the OperatorGroup was deleted":           {noGroup, []planChange{startedAgo(time.Hour), checkFailed(grace)}, true},
+		"the OperatorGroup has just been deleted": {noGroup, []planChange{startedAgo(time.Hour), checkFailed(grace - time.Second)}, false},
+		"a plan that has not started":             {noGroup, []planChange{checkFailed(time.Hour)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := planOfPackages("install-x", 1, "a", Installing, c.changes...)

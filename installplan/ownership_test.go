@@ -24,7 +24,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// ownedToo makes an object that of versions of the plan's namespace, as written by a plan.
+// ownedToo returns an object with further owners: versions of the namespace of the plan.
 func ownedToo(o olmcore.Object, versions ...string) olmcore.Object {
 	for _, v := range versions {
 		refs, _ := olmcore.AddOwnerReferences(o.GetOwnerReferences(), []metav1.OwnerReference{olmcore.OwnerReferenceTo(CSV(v))})
@@ -33,14 +33,14 @@ func ownedToo(o olmcore.Object, versions ...string) olmcore.Object {
 	return marked(o)
 }
 
-// labelled makes a cluster-wide object that of a version.
+// labelled returns a cluster-scoped object with the owner labels of a version.
 func labelled(o olmcore.Object, namespace, version string) olmcore.Object {
 	labels, _ := olmcore.MergeLabels(o.GetLabels(), (olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: namespace, Name: version, UID: "7"}).Labels())
 	o.SetLabels(labels)
 	return o
 }
 
-// TestUnmanagedObjectGetsNoOwner: it survives the operator's removal.
+// TestUnmanagedObjectGetsNoOwner checks that an unmanaged object stays when the operator is removed.
 func TestUnmanagedObjectGetsNoOwner(t *testing.T) {
 	s := Step("a.v1", "", "v1", "ServiceAccount", "x",
 		`{"metadata":{"name":"x","labels":{"ours":"new","olm.owner":"a.v1"}},"automountServiceAccountToken":false,"secrets":[{"name":"ours"}],"imagePullSecrets":[{"name":"both"},{"name":"ours"}]}`)
@@ -59,7 +59,7 @@ func TestUnmanagedObjectGetsNoOwner(t *testing.T) {
 	require.Equal(t, []string{status}, Describe(r), "the next round finds it done")
 }
 
-// TestObjectOfTwoOperatorsHasBothOwners: it stays until the last of them goes.
+// TestObjectOfTwoOperatorsHasBothOwners checks that a shared object stays until both operators are removed.
 func TestObjectOfTwoOperatorsHasBothOwners(t *testing.T) {
 	account := func(of string) *v1alpha1.Step {
 		return Step(of, "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x"}}`)
@@ -86,8 +86,8 @@ func TestObjectOfTwoOperatorsHasBothOwners(t *testing.T) {
 	require.Len(t, r.Actions[0].(olmcore.Update).After.GetOwnerReferences(), 2)
 }
 
-// TestSharedObjectIsTakenOverOnce: a plan takes an object over from another plan once, and leaves it when that one does
-// the same. What it reads may be behind.
+// TestSharedObjectIsTakenOverOnce checks that a plan takes over an object from another plan once, and stops if that
+// plan does the same. The observed object may be stale.
 func TestSharedObjectIsTakenOverOnce(t *testing.T) {
 	role := func(resolving string) *v1alpha1.Step {
 		return Step(resolving, "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"]}]}`)
@@ -112,24 +112,26 @@ func TestSharedObjectIsTakenOverOnce(t *testing.T) {
 		left bool
 	}{
 		"a ClusterRole, still of an earlier incarnation": {role("a.v2"), reborn, false},
-		"a ConfigMap that a user made meanwhile":         {WithStatus(NotPresent, config("a.v2")), &corev1.ConfigMap{ObjectMeta: Meta("x")}, false},
-		"a definition that a user made meanwhile":        {WithStatus(NotPresent, CRDStep("a.v2", "v1")), unmarked, false},
-		"a ClusterRole, now of another namespace":        {role("a.v2"), labelled(clusterRole(), "elsewhere", "a.v2"), true},
-		"a ClusterRole, now of another package":          {role("a.v2"), labelled(clusterRole(), NS, "b.v1"), true},
-		"a ClusterRole, still of the predecessor":        {role("a.v2"), marked(labelled(clusterRole(), NS, "a.v1")), false},
-		"a ClusterRole, still of a renamed predecessor":  {role("a.v2"), marked(labelled(clusterRole(), NS, "old.v1")), false},
-		"a ClusterRole without owner":                    {role(""), marked(clusterRole()), true},
-		"a ConfigMap of both":                            {config("a.v2"), ownedToo(configMap(), "a.v2", "b.v1"), true},
-		"a ConfigMap, not of this one yet":               {config("a.v2"), ownedToo(configMap(), "b.v1"), false},
-		"a ConfigMap of a user":                          {config("a.v2"), marked(&corev1.ConfigMap{ObjectMeta: Meta("x")}), true},
-		"a ConfigMap without owner":                      {config(""), marked(configMap()), true},
-		"a definition of both":                           {CRDStep("a.v2", "v1"), definition("ops/a.v2"), true},
-		"a definition, not of this one yet":              {CRDStep("a.v2", "v1"), definition("ops/b.v1"), false},
+		"a ConfigMap that a user created meanwhile": {
+			WithStatus(NotPresent, config("a.v2")), &corev1.ConfigMap{ObjectMeta: Meta("x")}, false,
+		},
+		"a definition that a user created meanwhile":    {WithStatus(NotPresent, CRDStep("a.v2", "v1")), unmarked, false},
+		"a ClusterRole, now of another namespace":       {role("a.v2"), labelled(clusterRole(), "elsewhere", "a.v2"), true},
+		"a ClusterRole, now of another package":         {role("a.v2"), labelled(clusterRole(), NS, "b.v1"), true},
+		"a ClusterRole, still of the predecessor":       {role("a.v2"), marked(labelled(clusterRole(), NS, "a.v1")), false},
+		"a ClusterRole, still of a renamed predecessor": {role("a.v2"), marked(labelled(clusterRole(), NS, "old.v1")), false},
+		"a ClusterRole without owner":                   {role(""), marked(clusterRole()), true},
+		"a ConfigMap of both":                           {config("a.v2"), ownedToo(configMap(), "a.v2", "b.v1"), true},
+		"a ConfigMap, not of this one yet":              {config("a.v2"), ownedToo(configMap(), "b.v1"), false},
+		"a ConfigMap of a user":                         {config("a.v2"), marked(&corev1.ConfigMap{ObjectMeta: Meta("x")}), true},
+		"a ConfigMap without owner":                     {config(""), marked(configMap()), true},
+		"a definition of both":                          {CRDStep("a.v2", "v1"), definition("ops/a.v2"), true},
+		"a definition, not of this one yet":             {CRDStep("a.v2", "v1"), definition("ops/b.v1"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := CSV("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" })
 			in := input(Plan(Installing, []*v1alpha1.Step{c.step}, Started(time.Second)), with(own, CSV("b.v1"), c.have))
-			in.Config.OverwriteUnmanaged = true // what is a user's, too
+			in.Config.OverwriteUnmanaged = true // an object of a user too
 			in.LastRun = olmcore.LastResults{olmcore.KeyOf(c.have): {Count: 1}}
 			r := reconcile(t, in)
 			if !c.left {
@@ -192,7 +194,7 @@ func TestCoOwnersAreRecorded(t *testing.T) {
 		"taken from another package":       {role("", "a.v2"), clusterRole(NS, "b.v1"), []string{"ops/b.v1"}},
 		"taken from the predecessor":       {role("", "a.v2"), clusterRole(NS, "a.v1"), nil},
 		"taken from a renamed predecessor": {role("", "a.v2"), clusterRole(NS, "old.v1", "elsewhere/x.v1"), []string{"elsewhere/x.v1"}},
-		"taken back, after a predecessor lost it": {
+		"taken back after the predecessor lost it": {
 			role("", "a.v2"), clusterRole("elsewhere", "x.v1", "ops/a.v1", "ops/a.v2"), []string{"elsewhere/x.v1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -221,8 +223,8 @@ func TestCoOwnersAreRecorded(t *testing.T) {
 	}
 }
 
-// TestObjectOfAnotherOperatorIsNotDeleted, even where the step cannot be applied otherwise; what the predecessor had
-// is.
+// TestObjectOfAnotherOperatorIsNotDeleted checks that an object of another operator is not deleted, even if the step
+// cannot be applied otherwise. An object of the predecessor is deleted.
 func TestObjectOfAnotherOperatorIsNotDeleted(t *testing.T) {
 	binding := func(cluster bool) olmcore.Object {
 		ref := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "other"}
@@ -235,13 +237,13 @@ func TestObjectOfAnotherOperatorIsNotDeleted(t *testing.T) {
 		have    olmcore.Object
 		deleted bool
 	}{
-		"of nobody":                            {binding(false), true},
+		"without owner":                        {binding(false), true},
 		"of this version":                      {ownedToo(binding(false), "a.v2"), true},
 		"of the predecessor":                   {ownedToo(binding(false), "a.v1"), true},
 		"of a renamed predecessor":             {ownedToo(binding(false), "old.v1"), true},
 		"of another operator":                  {ownedToo(binding(false), "b.v1"), false},
 		"of this version and another operator": {ownedToo(binding(false), "a.v2", "b.v1"), false},
-		"cluster-wide, of nobody":              {binding(true), true},
+		"cluster-wide, without owner":          {binding(true), true},
 		"cluster-wide, of this version":        {labelled(binding(true), NS, "a.v2"), true},
 		"cluster-wide, of the predecessor":     {labelled(binding(true), NS, "a.v1"), true},
 		"cluster-wide, of another operator":    {labelled(binding(true), NS, "b.v1"), false},
@@ -257,7 +259,7 @@ func TestObjectOfAnotherOperatorIsNotDeleted(t *testing.T) {
 			if c.deleted {
 				require.Equal(t, []string{"delete"}, verbs(r))
 				in.LastRun = olmcore.LastResults{olmcore.KeyOf(c.have): {Count: 1}}
-				require.Equal(t, []string{"delete"}, verbs(reconcile(t, in)), "a list that is behind")
+				require.Equal(t, []string{"delete"}, verbs(reconcile(t, in)), "a stale list")
 				return
 			}
 			require.Equal(t, []string{"updateStatus"}, verbs(r))
@@ -266,7 +268,7 @@ func TestObjectOfAnotherOperatorIsNotDeleted(t *testing.T) {
 	}
 }
 
-// TestOwnersOfAManifestKeepTheirFlags: only the UID is filled in.
+// TestOwnersOfAManifestKeepTheirFlags checks that only the UID of an owner reference is set.
 func TestOwnersOfAManifestKeepTheirFlags(t *testing.T) {
 	const start = `{"metadata":{"name":"x","ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","name":"a.v1","uid":"old"`
 	for name, c := range map[string]struct {
@@ -291,13 +293,14 @@ func TestOwnersOfAManifestKeepTheirFlags(t *testing.T) {
 	}
 }
 
-// TestObjectsWaitForTheVersionThatOwnsThem: what needs its UID, until it is observed.
+// TestObjectsWaitForTheVersionThatOwnsThem checks that objects that need the UID of their version are created once the
+// version is observed.
 func TestObjectsWaitForTheVersionThatOwnsThem(t *testing.T) {
 	named := `{"metadata":{"name":"x","ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","name":"a.v1"}]}}`
 	for name, s := range map[string]*v1alpha1.Step{
-		"its own objects":           Step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"}}`),
-		"what carries its labels":   Step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`),
-		"what names it as an owner": Step("", "", "v1", "ServiceAccount", "x", named),
+		"its own objects":                  Step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"}}`),
+		"objects with its labels":          Step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`),
+		"objects that name it as an owner": Step("", "", "v1", "ServiceAccount", "x", named),
 	} {
 		in := input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1"), s}, Started(time.Second)))
 		r := reconcile(t, in)
@@ -311,16 +314,15 @@ func TestObjectsWaitForTheVersionThatOwnsThem(t *testing.T) {
 	}
 }
 
-// TestWhichObjectsAreManaged: OLM's, when it is labelled or owned so.
-func TestWhichObjectsAreManaged(t *testing.T) {
+func TestLabelsAndOwnersMakeAnObjectManaged(t *testing.T) {
 	for name, c := range map[string]struct {
 		meta    func(*corev1.ConfigMap)
 		managed bool
 	}{
-		"nobody's":             {func(*corev1.ConfigMap) {}, false},
-		"labelled as not ours": {func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"olm.managed": "false"} }, false},
-		"labelled":             {func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"olm.managed": "true"} }, true},
-		"with an owner label":  {func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"olm.owner": "x"} }, true},
+		"without owner":         {func(*corev1.ConfigMap) {}, false},
+		"labelled as unmanaged": {func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"olm.managed": "false"} }, false},
+		"labelled":              {func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"olm.managed": "true"} }, true},
+		"with an owner label":   {func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"olm.owner": "x"} }, true},
 		"owned by a version": {func(cm *corev1.ConfigMap) {
 			cm.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(CSV("b.v1"))}
 		}, true},
@@ -342,7 +344,8 @@ func TestWhichObjectsAreManaged(t *testing.T) {
 	}
 }
 
-// TestMissingOwnerFailsThePlan fails the plan after a minute, unless it comes in time, with OLM's cases.
+// TestMissingOwnerFailsThePlan checks that the plan fails after a minute, unless the owner is created in time. It
+// includes OLM's cases. It includes OLM's cases.
 func TestMissingOwnerFailsThePlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		comes time.Duration
@@ -373,7 +376,8 @@ func TestMissingOwnerFailsThePlan(t *testing.T) {
 	}
 }
 
-// TestUnmanagedObjectIsUsedOrRefused: of each kind that a plan writes, one that is there and was not handed to OLM.
+// TestUnmanagedObjectIsUsedOrRefused checks for each kind that a plan writes an existing object that OLM does not
+// manage.
 func TestUnmanagedObjectIsUsedOrRefused(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io"
 	web := intstr.FromInt32(8080)
@@ -432,7 +436,7 @@ func TestUnmanagedObjectIsUsedOrRefused(t *testing.T) {
 			message := kind + " x exists, is not managed by OLM, and differs from the step in " + c.in + "; label it olm.managed=true to hand it over, or remove it"
 			require.Equal(t, "retrying execution due to error: "+message, statusOf(in, r).Message)
 
-			// The plan that failed of it goes on once the object was handed over, or by the switch.
+			// The failed plan continues once the object is managed, or if the configuration allows the change.
 			handed := c.differs.DeepCopyObject().(olmcore.Object)
 			handed.SetLabels(map[string]string{"olm.managed": "true"})
 			_, r = round(handed)
@@ -452,8 +456,7 @@ func TestUnmanagedObjectIsUsedOrRefused(t *testing.T) {
 	}
 }
 
-// TestObjectListedBeforeItsVersion: a plan that lists an object before the version which owns it installs both.
-func TestObjectListedBeforeItsVersion(t *testing.T) {
+func TestObjectListedBeforeItsVersionIsInstalled(t *testing.T) {
 	steps := []*v1alpha1.Step{RoleStep("a.v1", "r"), Step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"}}`), CSVStep("a.v1")}
 	in := input(Plan(Installing, steps, Started(time.Second)))
 	require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)"}, Describe(reconcile(t, in)))
@@ -461,8 +464,9 @@ func TestObjectListedBeforeItsVersion(t *testing.T) {
 	require.Equal(t, []string{status, "create Role ops/r (StepAbsent)", "create ServiceAccount ops/s (StepAbsent)"}, Describe(reconcile(t, in)))
 }
 
-// TestObjectOfADeletedVersionIsNotMade: it would go with it, and the cleanup of what is cluster-wide would be fought.
-func TestObjectOfADeletedVersionIsNotMade(t *testing.T) {
+// TestObjectOfADeletedVersionIsNotCreated checks that no object is created for a version that is being deleted. The
+// object would be deleted with the version.
+func TestObjectOfADeletedVersionIsNotCreated(t *testing.T) {
 	clusterRole := Step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "c", `{"metadata":{"name":"c"}}`)
 	going := CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(time.Second) })
 	for want, steps := range map[string][]*v1alpha1.Step{
@@ -476,8 +480,9 @@ func TestObjectOfADeletedVersionIsNotMade(t *testing.T) {
 	}
 }
 
-// TestVersionIsNotMadeBesideAnotherUpgradeChain: both would fail of an owner conflict for good.
-func TestVersionIsNotMadeBesideAnotherUpgradeChain(t *testing.T) {
+// TestVersionOfAnotherUpgradeChainIsRefused checks that a version is not created if another upgrade chain owns its
+// definition. Otherwise both versions would fail with an owner conflict.
+func TestVersionOfAnotherUpgradeChainIsRefused(t *testing.T) {
 	there := func(name, replaces string, crds ...string) *v1alpha1.ClusterServiceVersion {
 		return CSV(name, func(c *v1alpha1.ClusterServiceVersion) {
 			c.Spec.Replaces = replaces
@@ -498,24 +503,24 @@ func TestVersionIsNotMadeBesideAnotherUpgradeChain(t *testing.T) {
 		there versions
 		want  string
 	}{
-		"nothing is there":                 {},
-		"what it replaces":                 {there: versions{there("a.v2", "", crd)}},
-		"what that one replaces":           {there: versions{there("a.v2", "a.v1", crd), there("a.v1", "", crd)}},
-		"what replaces it":                 {there: versions{there("a.v4", "a.v3", crd)}},
-		"another branch of the line":       {there: versions{there("a.v2", "", crd), there("a.v2b", "a.v2", crd)}},
-		"one that owns another definition": {there: versions{there("a.v1", "", "other.example.com")}},
-		"one that is going":                {there: versions{going}},
-		"a copy":                           {there: versions{copied}},
-		"an earlier one, the line is cut":  {there: versions{there("a.v1", "", crd)}, want: beside("a.v1")},
-		"one that replaces the same, gone": {there: versions{there("a.v2b", "a.v2", crd)}, want: beside("a.v2b")},
-		"a later one":                      {there: versions{there("a.v5", "a.v4", crd)}, want: beside("a.v5")},
-		"what it replaces and another's":   {there: versions{there("a.v2", "", crd), there("b.v1", "", crd)}, want: beside("b.v1")},
+		"no other version exists":                       {},
+		"the version that it replaces":                  {there: versions{there("a.v2", "", crd)}},
+		"the predecessor of that version":               {there: versions{there("a.v2", "a.v1", crd), there("a.v1", "", crd)}},
+		"the version that replaces it":                  {there: versions{there("a.v4", "a.v3", crd)}},
+		"another branch of the upgrade chain":           {there: versions{there("a.v2", "", crd), there("a.v2b", "a.v2", crd)}},
+		"one that owns another definition":              {there: versions{there("a.v1", "", "other.example.com")}},
+		"one that is being deleted":                     {there: versions{going}},
+		"a copy":                                        {there: versions{copied}},
+		"an earlier one without a link":                 {there: versions{there("a.v1", "", crd)}, want: beside("a.v1")},
+		"one that replaces the same deleted version":    {there: versions{there("a.v2b", "a.v2", crd)}, want: beside("a.v2b")},
+		"a later one":                                   {there: versions{there("a.v5", "a.v4", crd)}, want: beside("a.v5")},
+		"the version that it replaces, and another one": {there: versions{there("a.v2", "", crd), there("b.v1", "", crd)}, want: beside("b.v1")},
 		"one it replaces, which is a copy": {there: versions{func() *v1alpha1.ClusterServiceVersion {
 			c := there("a.v2", "", crd)
 			c.Labels = copied.Labels
 			return c
 		}()}},
-		"it is there, beside an earlier one": {there: versions{there("a.v3", "a.v2", crd), there("a.v1", "", crd)}},
+		"it exists beside an earlier one": {there: versions{there("a.v3", "a.v2", crd), there("a.v1", "", crd)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Step("a.v3", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v3", there("a.v3", "a.v2", crd))
@@ -532,8 +537,8 @@ func TestVersionIsNotMadeBesideAnotherUpgradeChain(t *testing.T) {
 	}
 }
 
-// TestNewerOfTwoPlansRuns: a's plan of v1 waits for its approval when b's plan is created, which installs a v3 that
-// replaces another version. Whichever is approved first, only the newer one is executed.
+// TestNewerOfTwoPlansRuns checks two plans: the plan of a for v1 waits for approval when the plan of b is created,
+// which installs a v3 that replaces another version. Only the newer one is executed, in any order of approvals.
 func TestNewerOfTwoPlansRuns(t *testing.T) {
 	for name, newerFirst := range map[string]bool{"the newer one is approved first": true, "the older one is approved first": false} {
 		t.Run(name, func(t *testing.T) {

@@ -29,13 +29,13 @@ const ConditionRetrying v1alpha1.InstallPlanConditionType = "Retrying"
 // as the plan progresses. The next call reads the reason, so no decision depends on the text of a message.
 const ConditionProgressing v1alpha1.InstallPlanConditionType = "Progressing"
 
-// Reasons of the actions of Reconcile. If a comment does not say what the user does, there is nothing to do.
+// Reasons of the actions of Reconcile. If a comment contains no instruction, there is nothing to do.
 const (
 	// ReasonRelationRepaired means that an owner reference, component label or finalizer of the plan was missing or
 	// stale. It is corrected.
 	ReasonRelationRepaired = report.RelationRepaired
 	// ReasonManualOwner means that a Subscription that owns the plan requires manual approval, so the plan waits for
-	// approval. The user approves the plan.
+	// approval. Approve the InstallPlan.
 	ReasonManualOwner = report.ManualOwner
 	// ReasonPlanProgressed means that the phase, steps, conditions or message of the plan are updated to what was
 	// observed.
@@ -54,48 +54,47 @@ const (
 	ReasonPlanDeleted = "PlanDeleted"
 )
 
-// Reasons of the diagnostics and conditions of Reconcile. If a comment does not say what the user does, there is
-// nothing to do.
+// Reasons of the diagnostics and conditions of Reconcile. If a comment contains no instruction, there is nothing to do.
 const (
 	// ReasonNamespaceTerminating means that the namespace of the plan is being deleted, so nothing is installed
 	// there.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
-	// ReasonPlanWithoutStatus means that the plan has no steps five minutes after its creation, so it cannot run. The
-	// user deletes the plan, unless a Subscription still waits for it.
+	// ReasonPlanWithoutStatus means that the plan has no steps five minutes after its creation, so it cannot run. Delete
+	// the InstallPlan, unless a Subscription still waits for it.
 	ReasonPlanWithoutStatus = "PlanWithoutStatus"
-	// ReasonPlanPhaseUnknown means that the phase of the plan is empty or unknown. The user sets status.phase to
-	// RequiresApproval, or deletes the plan.
+	// ReasonPlanPhaseUnknown means that the phase of the plan is empty or unknown. Set status.phase to RequiresApproval,
+	// or delete the InstallPlan.
 	ReasonPlanPhaseUnknown = "PlanPhaseUnknown"
-	// ReasonInstallCheckFailed means that no OperatorGroup or more than one OperatorGroup manages the namespace, or
-	// its ServiceAccount is missing or has changed. The message says which. The user corrects the OperatorGroup,
-	// or deletes the plan if the message says so.
+	// ReasonInstallCheckFailed means that no OperatorGroup or more than one OperatorGroup manages the namespace, or its
+	// ServiceAccount is missing or has changed. The message says which. Correct the OperatorGroup, or delete the
+	// InstallPlan if the message says so.
 	ReasonInstallCheckFailed = "InstallCheckFailed"
-	// ReasonStepRefused means that a step cannot be applied, so no step of the plan is applied. The message names the
-	// obstacle. The user removes it.
+	// ReasonStepRefused means that a step cannot be applied, so no step of the plan is applied. Remove the obstacle that
+	// the message names.
 	ReasonStepRefused = "StepRefused"
-	// ReasonStepFailed means that the API server rejected a write. The message is that of the API server. The user
-	// grants the permission or corrects the object.
+	// ReasonStepFailed means that the API server rejected a write. The message is that of the API server. Grant the
+	// permission or correct the object.
 	ReasonStepFailed = "StepFailed"
 	// ReasonStepWaits means that a step waits for the cluster, for example until a CustomResourceDefinition is
 	// established. The message says what the step waits for. It is a reason of the condition Progressing only.
 	// Nothing to do for the user.
 	ReasonStepWaits = "StepWaits"
-	// ReasonStepNotVisible means that the object of a step was created or exists already, but reads do not return it,
-	// so it is created again. If the diagnostic persists, the caller reads from a cache that excludes the object. The
-	// user labels the object olm.managed=true or deletes it.
+	// ReasonStepNotVisible means that the object of a step was created or exists already, but reads do not return it, so
+	// it is created again. If the diagnostic persists, the caller reads from a cache that excludes the object. Label the
+	// object olm.managed=true or delete it.
 	ReasonStepNotVisible = "StepNotVisible"
-	// ReasonApprovalWithdrawnTooLate means that the approval was withdrawn after the first step was applied, so the
-	// plan continues. The user deletes the objects that are not wanted.
+	// ReasonApprovalWithdrawnTooLate means that the approval was withdrawn after the first step was applied, so the plan
+	// continues. Delete the objects that you do not want.
 	ReasonApprovalWithdrawnTooLate = "ApprovalWithdrawnTooLate"
 	// ReasonPendingPlanCouldBeAutomatic means that the plan waits for approval, although no Subscription that owns it
-	// requires manual approval any more. The user approves the plan.
+	// requires manual approval any more. Approve the InstallPlan.
 	ReasonPendingPlanCouldBeAutomatic = "PendingPlanCouldBeAutomatic"
 	// ReasonSuperseded means that the plan is not executed, whether it is approved or not. A later plan installs a
-	// version of the same package, or the plan never got steps and no Subscription waits for it. The condition
-	// Installed has this reason and names the later plan. The user approves the later plan.
+	// version of the same package, or the plan never got steps and no Subscription waits for it. The condition Installed
+	// has this reason and names the later plan. Approve the later InstallPlan.
 	ReasonSuperseded = report.Superseded
 	// ReasonEarlierPlanUnfinished means that the plan waits for an earlier InstallPlan that contains the same package.
-	// Plans of one package run one after the other. Nothing to do for the user unless the earlier plan needs something.
+	// Plans of one package run one after the other. Do what the earlier plan needs, for example approve it.
 	ReasonEarlierPlanUnfinished = report.EarlierPlanUnfinished
 	// ReasonSubscriptionExists means that a step would create a Subscription for a dependency, but another
 	// Subscription of the namespace names the same package. The step is skipped. Nothing to do for the user.
@@ -104,46 +103,45 @@ const (
 	// content is updated. It gets no owner, so it stays when the operator is removed.
 	ReasonUnmanagedObjectUpdated = report.UnmanagedObjectUpdated
 	// ReasonAppliedContentAltered means that the API server stored other content than was written. The step counts as
-	// applied. The user checks the admission webhooks.
+	// applied. Check the admission webhooks.
 	ReasonAppliedContentAltered = report.AppliedContentAltered
 	// ReasonSharedObject means that another plan wrote the object of a step after this plan, with other content or
 	// another owner. The object keeps that content. If it is cluster-scoped, it records the version of this plan as a
-	// co-owner. The authors of the bundles choose different names for their objects.
+	// co-owner. Ask the authors of the bundles to choose different names for their objects.
 	ReasonSharedObject = report.SharedObject
-	// ReasonCSVContentDiffers means that a ClusterServiceVersion with the name of the step exists with another spec.
-	// It is kept. The user deletes it to install the one of the plan.
+	// ReasonCSVContentDiffers means that a ClusterServiceVersion with the name of the step exists with another spec. It
+	// is kept. Delete it to install the one of the plan.
 	ReasonCSVContentDiffers = report.CSVContentDiffers
 	// ReasonNewerCRDKept means that a newer version of the operator owns the CustomResourceDefinition. It is kept,
 	// and the older definition of the plan is not written.
 	ReasonNewerCRDKept = report.NewerCRDKept
 	// ReasonConvertedElsewhere means that an operator of another namespace converts the custom resources of a
-	// CustomResourceDefinition. That operator reads and rewrites the custom resources of all namespaces. The plan
-	// uses the definition as it is. The user checks that operator. If it should not convert them, the user deletes
-	// its ClusterServiceVersion and the conversion in the definition.
+	// CustomResourceDefinition. That operator reads and rewrites the custom resources of all namespaces. The plan uses
+	// the definition as it is. Check that operator. If it should not convert them, delete its ClusterServiceVersion and
+	// the conversion in the definition.
 	ReasonConvertedElsewhere = report.ConvertedElsewhere
-	// ReasonExistingResourceInvalid means that a custom resource is invalid under the new schema, but does not block
-	// the plan. Either the custom resource is invalid under the old schema too, or the new definition has a conversion
-	// webhook. The user corrects the custom resource.
+	// ReasonExistingResourceInvalid means that a custom resource is invalid under the new schema, but does not block the
+	// plan. Either the custom resource is invalid under the old schema too, or the new definition has a conversion
+	// webhook. Correct the custom resource.
 	ReasonExistingResourceInvalid = report.ExistingResourceInvalid
 	// ReasonOptionalStepSkipped means that the API of an optional step is not served, so the step is skipped.
 	ReasonOptionalStepSkipped = report.OptionalStepSkipped
-	// ReasonStepNameDiffers means that a step and its manifest name different objects. The name in the manifest is
-	// used. The author of the bundle corrects the name.
+	// ReasonStepNameDiffers means that a step and its manifest name different objects. The name in the manifest is used.
+	// Ask the author of the bundle to correct the name.
 	ReasonStepNameDiffers = report.StepNameDiffers
-	// ReasonExtraDocumentsIgnored means that a manifest contains more than one YAML document. Only the first document
-	// is used. The author of the bundle splits the manifest.
+	// ReasonExtraDocumentsIgnored means that a manifest contains more than one YAML document. Only the first document is
+	// used. Ask the author of the bundle to split the manifest.
 	ReasonExtraDocumentsIgnored = report.ExtraDocumentsIgnored
-	// ReasonCleanupForbidden means that the controller is not allowed to clean up what the deleted plan left behind.
-	// The message names the object. The user grants the controller the permission to update Subscriptions and to
-	// delete ConfigMaps.
+	// ReasonCleanupForbidden means that the controller is not allowed to clean up what the deleted plan left behind. The
+	// message names the object. Grant the controller the permission to update Subscriptions and to delete ConfigMaps.
 	ReasonCleanupForbidden = "CleanupForbidden"
 	// ReasonCleanupIncomplete means that the cleanup of the deleted plan did not finish in time, so its finalizer was
-	// removed. The message names what is left. The user removes it.
+	// removed. Remove the objects and annotations that the message names.
 	ReasonCleanupIncomplete = "CleanupIncomplete"
-	// ReasonTruncated means that a list was too long and was cut, or there are more custom resources than are
-	// validated. In the second case, the user looks for custom resources that the new schema rejects.
+	// ReasonTruncated means that a list was too long and was cut, or there are more custom resources than are validated.
+	// In the second case, look for custom resources that the new schema rejects.
 	ReasonTruncated = report.Truncated
-	// ReasonKeyCase means that a manifest spells a key in another case than the API does. OLM accepts such a key,
-	// except in CustomResourceDefinitions. An API server does not. The author of the bundle corrects the key.
+	// ReasonKeyCase means that a manifest spells a key in another case than the API does. OLM accepts such a key, except
+	// in CustomResourceDefinitions. An API server does not. Ask the author of the bundle to correct the key.
 	ReasonKeyCase = report.KeyCase
 )

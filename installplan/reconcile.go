@@ -79,7 +79,7 @@ type facts struct {
 	phase phase
 	// repair contains the owners, labels and approval that the plan should have.
 	repair relation.Repair
-	// later are the plans that the plan has to make way for, newest first.
+	// later contains the plans that take precedence over the plan, newest first.
 	later []*v1alpha1.InstallPlan
 	// account is the ServiceAccount that the OperatorGroup of the namespace prescribes. obstacle says why that is unknown,
 	// or why the plan may not run under it; "" for no obstacle.

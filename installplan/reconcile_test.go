@@ -32,7 +32,7 @@ func transition(p *v1alpha1.InstallPlan, to v1alpha1.InstallPlanPhase, reason, m
 	}}
 }
 
-// updated is the one Update of a plan, with what change makes of it.
+// updated returns the only Update of a plan, to what change makes of the plan.
 func updated(p *v1alpha1.InstallPlan, reason, message string, change func(*v1alpha1.InstallPlan)) []olmcore.Action {
 	after := p.DeepCopy()
 	change(after)
@@ -49,9 +49,9 @@ func stored(p *v1alpha1.InstallPlan, state installplan.State, change func(*v1alp
 
 const relations = "owner references, labels or finalizer were incomplete"
 
-// TestGates has one case for each gate that a plan passes before its phase is looked at, and for each thing that may be
-// wrong there.
-func TestGates(t *testing.T) {
+// TestRulesForEveryPhase contains a case for each rule that applies in every phase, and for each problem that such a
+// rule finds.
+func TestRulesForEveryPhase(t *testing.T) {
 	steps := func() []*v1alpha1.Step { return []*v1alpha1.Step{CSVStep("a.v1")} }
 	deleting := func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(10 * time.Second) }
 	a, b := Subscription("a"), Subscription("b")
@@ -67,10 +67,10 @@ func TestGates(t *testing.T) {
 		}
 	}
 	const noGroup = "no operator group found that is managing this namespace"
-	const unbound = "made under service account ops/scoped, and the operator group of the namespace names none now; delete the plan to have it made anew"
+	const unbound = "created under service account ops/scoped, but the operator group of the namespace names none now; delete the plan to create it again"
 
 	finished := Plan(Complete, steps())
-	doomed := Plan(Installing, steps(), deleting)
+	beingDeleted := Plan(Installing, steps(), deleting)
 	overdue := Plan(Installing, steps(), func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(time.Minute) })
 	pending := Plan(RequiresApproval, steps(), func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false })
 	running := Plan(Installing, steps())
@@ -90,13 +90,13 @@ func TestGates(t *testing.T) {
 		in   installplan.Input
 		want olmcore.Result
 	}{
-		"a plan that is being deleted and holds nothing is let go": {
-			in: input(doomed),
-			want: olmcore.Result{Actions: updated(doomed, installplan.ReasonPlanDeleted, "nothing is left to clean up",
+		"the finalizer of a deleted plan is removed if there is nothing to clean up": {
+			in: input(beingDeleted),
+			want: olmcore.Result{Actions: updated(beingDeleted, installplan.ReasonPlanDeleted, "nothing is left to clean up",
 				func(p *v1alpha1.InstallPlan) { p.Finalizers = nil })},
 		},
-		"the mark on a generated Subscription goes first": {
-			in: input(doomed, with(generated)),
+		"the annotation of a generated Subscription is removed first": {
+			in: input(beingDeleted, with(generated)),
 			want: olmcore.Result{
 				Actions: []olmcore.Action{olmcore.UpdateOf(generated, unmarked, olmcore.Cause{
 					Reason: installplan.ReasonPlanDeleted, Message: "the InstallPlan that generated it is being deleted",
@@ -104,7 +104,7 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 50 * time.Second,
 			},
 		},
-		"at the end of the grace the plan is let go whatever is left": {
+		"the finalizer is removed after the grace period": {
 			in: input(overdue, with(generated)),
 			want: olmcore.Result{
 				Actions: updated(overdue, installplan.ReasonPlanDeleted, "the time for its cleanup is over", func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }),
@@ -112,10 +112,10 @@ func TestGates(t *testing.T) {
 					"annotation olm.generated-by is left on Subscription g")},
 			},
 		},
-		"without our finalizer there is nothing to do": {
+		"a deleted plan without the finalizer is not changed": {
 			in: input(Plan(Complete, steps(), deleting)),
 		},
-		"a namespace that is being deleted gets nothing installed": {
+		"nothing is installed in a namespace that is being deleted": {
 			in: input(busy, func(in *installplan.Input) {
 				in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: NS}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}})
 			}),
@@ -135,20 +135,20 @@ func TestGates(t *testing.T) {
 		},
 		"a plan without steps gets no finalizer yet": {
 			in: input(unfilled, with(Subscription("a", Manual))),
-			want: olmcore.Result{Actions: updated(unfilled, installplan.ReasonManualOwner, "a Subscription that owns the plan wants manual approval",
+			want: olmcore.Result{Actions: updated(unfilled, installplan.ReasonManualOwner, "a Subscription that owns the plan requires manual approval",
 				func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false })},
 		},
-		"a finished plan lets its finalizer go": {
+		"the finalizer of a finished plan is removed": {
 			in: input(holding),
 			want: olmcore.Result{Actions: updated(holding, installplan.ReasonRelationRepaired, relations,
 				func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{"other"} })},
 		},
 		"a plan that has not started waits when an owner is Manual": {
 			in: input(unowned, with(Subscription("a", Manual))),
-			want: olmcore.Result{Actions: updated(unowned, installplan.ReasonManualOwner, "a Subscription that owns the plan wants manual approval",
+			want: olmcore.Result{Actions: updated(unowned, installplan.ReasonManualOwner, "a Subscription that owns the plan requires manual approval",
 				func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false })},
 		},
-		"a young plan without status is left to Create": {
+		"a new plan without status is not changed": {
 			in:   input(young),
 			want: olmcore.Result{RequeueAfter: 4 * time.Minute},
 		},
@@ -157,10 +157,10 @@ func TestGates(t *testing.T) {
 			want: olmcore.Result{Diagnostics: []olmcore.Diagnostic{diagnostic(bare, olmcore.Warning, installplan.ReasonPlanWithoutStatus, "status.plan",
 				"the plan has no steps 5m0s after its creation")}},
 		},
-		"a finished plan is history": {
+		"a Complete plan is not changed": {
 			in: input(finished, with(a)),
 		},
-		"without an OperatorGroup nothing goes on": {
+		"a plan waits for an OperatorGroup": {
 			in: input(pending, func(in *installplan.Input) { in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup]() }),
 			want: olmcore.Result{
 				Actions:      stored(pending, installplan.StateCheckFailed, failedCheck(noGroup)),
@@ -168,7 +168,7 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 30 * time.Second,
 			},
 		},
-		"what was stored already is not stored again": {
+		"a stored condition is not written again": {
 			in: input(recovered, func(in *installplan.Input) {
 				in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](Group(func(g *operatorsv1.OperatorGroup) { g.Status.Namespaces = nil }))
 			}),
@@ -177,7 +177,7 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 30 * time.Second,
 			},
 		},
-		"the group's account is not there": {
+		"the account of the group does not exist": {
 			in: input(running, func(in *installplan.Input) { in.OperatorGroups.Items[0].Spec.ServiceAccountName = "scoped" }),
 			want: olmcore.Result{
 				Actions: stored(running, installplan.StateCheckFailed, failedCheck("please make sure the service account exists. sa=scoped operatorgroup=ops/group")),
@@ -186,7 +186,7 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 30 * time.Second,
 			},
 		},
-		"the condition goes when the check passes again": {
+		"the condition is removed when the check passes again": {
 			in: input(recovered),
 			want: olmcore.Result{Actions: stored(recovered, installplan.StateRequiresApproval,
 				func(s *v1alpha1.InstallPlanStatus) { s.Conditions = nil })},
@@ -202,7 +202,7 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 5 * time.Second,
 			},
 		},
-		"a plan does not go on without the account that it was made under": {
+		"a plan does not continue without its account": {
 			in: input(bound),
 			want: olmcore.Result{
 				Actions:      stored(bound, installplan.StateCheckFailed, failedCheck(unbound)),
@@ -210,18 +210,18 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 30 * time.Second,
 			},
 		},
-		"a phase that does not exist is never left": {
+		"a plan with an unknown phase is not changed": {
 			in: input(odd),
 			want: olmcore.Result{Diagnostics: []olmcore.Diagnostic{diagnostic(odd, olmcore.Warning, installplan.ReasonPlanPhaseUnknown, "status.phase",
-				`phase "Odd" is none that the plan could leave`)}},
+				`phase "Odd" is unknown`)}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { Same(t, c.want, reconcile(t, c.in)) })
 	}
 }
 
-// TestPhases has one case for each rule of the phases.
-func TestPhases(t *testing.T) {
+// TestRulesOfPhases contains a case for each rule of the phases.
+func TestRulesOfPhases(t *testing.T) {
 	one := func(status v1alpha1.StepStatus) []*v1alpha1.Step {
 		return []*v1alpha1.Step{WithStatus(status, CSVStep("a.v1"))}
 	}
@@ -304,22 +304,22 @@ func TestPhases(t *testing.T) {
 		in   installplan.Input
 		want olmcore.Result
 	}{
-		"an approved plan starts, and applies nothing in the same round": {
+		"an approved plan starts, and applies nothing in the same call": {
 			in: input(approved),
 			want: olmcore.Result{
 				Actions:     only(approved, installplan.StateApproved, func(s *v1alpha1.InstallPlanStatus) { s.Phase = Installing }),
 				Transitions: transition(approved, Installing, "", ""), RequeueAfter: 5 * time.Second,
 			},
 		},
-		"a plan that is not approved waits for ever": {in: input(waits)},
-		"approval taken back before anything was applied": {
+		"a plan waits for approval without end": {in: input(waits)},
+		"the approval is withdrawn before a step is applied": {
 			in: input(withdrawn),
 			want: olmcore.Result{
 				Actions:     only(withdrawn, installplan.StateWithdrawn, func(s *v1alpha1.InstallPlanStatus) { s.Phase = RequiresApproval }),
 				Transitions: transition(withdrawn, RequiresApproval, "", ""),
 			},
 		},
-		"the time of the start is stored alone": {
+		"the start time is written before any object": {
 			in: input(fresh),
 			want: olmcore.Result{
 				Actions:      only(fresh, installplan.StateStarting, func(s *v1alpha1.InstallPlanStatus) { s.StartTime = Ago(0) }),
@@ -337,7 +337,7 @@ func TestPhases(t *testing.T) {
 				Diagnostics: warnings(hopeless, installplan.ReasonStepRefused, gizmo),
 			},
 		},
-		"what is blocked for as long as the timeout fails the plan": {
+		"a step that is blocked until the timeout fails the plan": {
 			in: input(late),
 			want: olmcore.Result{
 				Actions:     only(late, installplan.StateFailing, fails(notFound)),
@@ -345,7 +345,7 @@ func TestPhases(t *testing.T) {
 				Diagnostics: warnings(late, installplan.ReasonStepRefused, notFound),
 			},
 		},
-		"an error that could have passed gets ten minutes": {
+		"a transient error fails the plan after ten minutes": {
 			in: input(dead, lastRun(olmcore.Transient)),
 			want: olmcore.Result{
 				Actions: only(dead, installplan.StateFailing, func(s *v1alpha1.InstallPlanStatus) {
@@ -360,7 +360,7 @@ func TestPhases(t *testing.T) {
 				RequeueAfter: 10 * time.Minute,
 			},
 		},
-		"what is blocked is tried again until then": {
+		"a blocked step is retried until the timeout": {
 			in: input(blocked),
 			want: olmcore.Result{
 				Actions:      only(blocked, installplan.StateRetrying, stalls(installplan.ReasonStepRefused, retrying, notFound)),
@@ -368,7 +368,7 @@ func TestPhases(t *testing.T) {
 				RequeueAfter: time.Second,
 			},
 		},
-		"a failed write is tried again": {
+		"a failed write is retried": {
 			in: input(slow, lastRun(olmcore.Transient)),
 			want: olmcore.Result{
 				Actions: append(only(slow, installplan.StateRetrying,
@@ -385,11 +385,11 @@ func TestPhases(t *testing.T) {
 				RequeueAfter: 5 * time.Second,
 			},
 		},
-		"a conflict is no error": {
+		"a conflict does not count as a failure": {
 			in:   input(stale, lastRun(olmcore.Conflict)),
 			want: olmcore.Result{Actions: []olmcore.Action{createCSV()}, RequeueAfter: 5 * time.Second},
 		},
-		"an object that is being deleted is waited for": {
+		"the plan waits for an object that is being deleted": {
 			in: input(leaving, with(gone)),
 			want: olmcore.Result{
 				Actions: only(leaving, installplan.StateWaiting,
@@ -397,14 +397,14 @@ func TestPhases(t *testing.T) {
 				RequeueAfter: 5 * time.Second,
 			},
 		},
-		"a message goes with its cause": {
+		"a message is removed with its cause": {
 			in: input(healed, func(in *installplan.Input) { in.LastRun = ran("a") }),
 			want: olmcore.Result{
 				Actions:      append(only(healed, installplan.StateApplying, func(s *v1alpha1.InstallPlanStatus) { s.Message = "" }), createCSV()),
 				RequeueAfter: 5 * time.Second,
 			},
 		},
-		"before the plan is complete its finalizer goes, so that it rests then": {
+		"the finalizer is removed before the plan is Complete": {
 			in: input(holding, with(CSV("a.v1"))),
 			want: olmcore.Result{
 				Actions: []olmcore.Action{olmcore.UpdateOf(holding, Plan(Installing, one(NotPresent), Started(time.Second)),
@@ -412,7 +412,7 @@ func TestPhases(t *testing.T) {
 				RequeueAfter: 5 * time.Second,
 			},
 		},
-		"the plan is complete when every object was seen": {
+		"the plan is Complete once every object was observed": {
 			in: input(last, with(CSV("a.v1"))),
 			want: olmcore.Result{
 				Actions: only(last, installplan.StateCompleting, func(s *v1alpha1.InstallPlanStatus) {
@@ -430,16 +430,16 @@ func TestPhases(t *testing.T) {
 			},
 		},
 		"without a change it stays failed": {in: input(scoped)},
-		"new permissions are nothing to a plan without an account": {in: input(Plan(Failed, missing(), func(p *v1alpha1.InstallPlan) { p.Status.Message = "error creating role r: no" }),
+		"new permissions do not start a plan without an account": {in: input(Plan(Failed, missing(), func(p *v1alpha1.InstallPlan) { p.Status.Message = "error creating role r: no" }),
 			func(in *installplan.Input) { in.RBACChanged = true })},
-		"the cause of the failure is gone": {
+		"the cause of the failure was removed": {
 			in: input(healing, with(sub, CSV("gone.v1"))),
 			want: olmcore.Result{
 				Actions:     only(healing, installplan.StateRetried, restarts),
 				Transitions: transition(healing, Installing, "", ""), RequeueAfter: 5 * time.Second,
 			},
 		},
-		"a write that the API server rejected is tried again after ten minutes": {in: input(Plan(Failed, missing(), OwnedBy(sub), func(p *v1alpha1.InstallPlan) {
+		"a write that the API server rejected is retried after ten minutes": {in: input(Plan(Failed, missing(), OwnedBy(sub), func(p *v1alpha1.InstallPlan) {
 			p.Status.Message = "error updating unstructured object x: spec.selector: Invalid value: 1: field is immutable"
 			p.Status.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, "InstallComponentFailed", p.Status.Message)}
 		}), with(sub, CSV("gone.v1"))), want: olmcore.Result{RequeueAfter: 10 * time.Minute}},
@@ -449,8 +449,9 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestAPlanIsAppliedInRounds is the round-by-round example: status first, then what is possible, in plan order.
-func TestAPlanIsAppliedInRounds(t *testing.T) {
+// TestPlanIsAppliedInSeveralCalls checks each call of an installation. The status is written first, then all possible
+// steps in plan order.
+func TestPlanIsAppliedInSeveralCalls(t *testing.T) {
 	crd := CRDObject("v1")
 	steps := func(a, b, c, d v1alpha1.StepStatus) []*v1alpha1.Step {
 		return []*v1alpha1.Step{
@@ -496,7 +497,8 @@ func TestAPlanIsAppliedInRounds(t *testing.T) {
 	require.Equal(t, Complete, statusOf(fourth, r).Phase)
 }
 
-// TestCleanupOfADeletedPlan: the bundle that only it refers to goes first, then its finalizer, alone.
+// TestCleanupOfADeletedPlan checks that the bundle that only the deleted plan references is deleted first, and that its
+// finalizer is removed in a write of its own.
 func TestCleanupOfADeletedPlan(t *testing.T) {
 	going := func(d time.Duration) *v1alpha1.InstallPlan {
 		s := CSVStep("etcd.v1")
@@ -521,20 +523,28 @@ func TestCleanupOfADeletedPlan(t *testing.T) {
 		want    []string
 		reasons []string
 	}{
-		"an old bundle that nobody else refers to":   {cms: []*corev1.ConfigMap{old}, want: []string{deletes}},
-		"the plan itself is no other":                {cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{going(0)}, want: []string{deletes}},
-		"a bundle that another plan refers to stays": {cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{other}, want: []string{releases}},
-		"a bundle that is being looked up stays":     {cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{pending}, want: []string{releases}},
-		"a young bundle is left to the sweep":        {cms: []*corev1.ConfigMap{UnpackedBundle(time.Hour)}, want: []string{releases}},
-		"a ConfigMap that is no bundle stays":        {cms: []*corev1.ConfigMap{{ObjectMeta: Meta(BundleName)}}, want: []string{releases}},
-		"an unmanaged ConfigMap stays":               {cms: []*corev1.ConfigMap{unmanaged}, want: []string{releases}},
-		"one of another kind of CatalogSource stays": {cms: []*corev1.ConfigMap{anothers}, want: []string{releases}},
-		"nothing was read":                           {want: []string{releases}},
-		"a namespace that goes as a whole": {cms: []*corev1.ConfigMap{old}, change: func(in *installplan.Input) {
+		"an old bundle without another reference": {cms: []*corev1.ConfigMap{old}, want: []string{deletes}},
+		"the plan itself is in the list of other plans": {
+			cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{going(0)}, want: []string{deletes},
+		},
+		"a bundle that another plan references is kept": {
+			cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{other}, want: []string{releases},
+		},
+		"a bundle that is being unpacked is kept": {
+			cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{pending}, want: []string{releases},
+		},
+		"a young bundle is left to package sweep": {cms: []*corev1.ConfigMap{UnpackedBundle(time.Hour)}, want: []string{releases}},
+		"a ConfigMap without a bundle is kept":    {cms: []*corev1.ConfigMap{{ObjectMeta: Meta(BundleName)}}, want: []string{releases}},
+		"an unmanaged ConfigMap is kept":          {cms: []*corev1.ConfigMap{unmanaged}, want: []string{releases}},
+		"one of another kind of owner is kept":    {cms: []*corev1.ConfigMap{anothers}, want: []string{releases}},
+		"the lists were not read":                 {want: []string{releases}},
+		"a namespace that is being deleted": {cms: []*corev1.ConfigMap{old}, change: func(in *installplan.Input) {
 			in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: NS, DeletionTimestamp: Ago(0)}})
 		}, want: []string{releases}},
-		"the time is over": {age: time.Minute, cms: []*corev1.ConfigMap{old}, want: []string{releases}, reasons: []string{"CleanupIncomplete"}},
-		"it may not be deleted": {cms: []*corev1.ConfigMap{old}, want: []string{deletes}, reasons: []string{"CleanupForbidden"}, change: func(in *installplan.Input) {
+		"the grace period is over": {
+			age: time.Minute, cms: []*corev1.ConfigMap{old}, want: []string{releases}, reasons: []string{"CleanupIncomplete"},
+		},
+		"the deletion is forbidden": {cms: []*corev1.ConfigMap{old}, want: []string{deletes}, reasons: []string{"CleanupForbidden"}, change: func(in *installplan.Input) {
 			in.LastRun = olmcore.LastResults{olmcore.KeyOf(old): {Class: olmcore.Forbidden, Message: "no"}}
 		}},
 	} {
@@ -553,7 +563,8 @@ func TestCleanupOfADeletedPlan(t *testing.T) {
 	}
 }
 
-// TestDeletedPlanDeletesItsBundle in a cluster, with what is owned by the ConfigMap, and leaves that of another plan.
+// TestDeletedPlanDeletesItsBundle checks in a cluster that the objects that the ConfigMap owns are deleted too, and
+// that the bundle of another plan is kept.
 func TestDeletedPlanDeletesItsBundle(t *testing.T) {
 	for name, shared := range map[string]bool{"its own": false, "shared": true} {
 		t.Run(name, func(t *testing.T) {
@@ -583,8 +594,9 @@ func TestDeletedPlanDeletesItsBundle(t *testing.T) {
 	}
 }
 
-// TestFinishedPlanOfADeletedNamespace is let go even where a mark is left.
-func TestFinishedPlanOfADeletedNamespace(t *testing.T) {
+// TestFinishedPlanOfADeletedNamespaceIsReleased checks that the finalizer is removed even if a Subscription is still
+// marked.
+func TestFinishedPlanOfADeletedNamespaceIsReleased(t *testing.T) {
 	marked := Subscription("g", func(s *v1alpha1.Subscription) {
 		s.Annotations = map[string]string{installplan.AnnotationGeneratedBy: "install-x"}
 	})

@@ -26,7 +26,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOwnersOfAPlan has the acceptance table of the relation between plans and their Subscriptions.
+// TestOwnersOfAPlan checks the relations between plans and their Subscriptions in typical situations.
 func TestOwnersOfAPlan(t *testing.T) {
 	a, b := Subscription("a"), Subscription("b")
 	installedA := Subscription("a", Manual, func(s *v1alpha1.Subscription) {
@@ -90,7 +90,7 @@ func TestOwnersOfAPlan(t *testing.T) {
 		r := reconcile(t, input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("b.v1")}, OwnedBy(a, b)), with(a, again)))
 		Same(t, []metav1.OwnerReference{OwnerRef(a), OwnerRef(b), OwnerRef(again)}, r.Actions[0].(olmcore.Update).After.GetOwnerReferences())
 	})
-	t.Run("a cache that is behind drops no newer owner", func(t *testing.T) {
+	t.Run("a stale cache removes no newer owner", func(t *testing.T) {
 		old := Subscription("b", RefersTo("install-x"), func(s *v1alpha1.Subscription) {
 			s.UID, s.CreationTimestamp = "uid-b-before", metav1.NewTime(Born.Add(-time.Hour))
 		})
@@ -118,8 +118,7 @@ func TestOwnersOfAPlan(t *testing.T) {
 	})
 }
 
-// TestWhichRelationsAreRepaired, and those that do.
-func TestWhichRelationsAreRepaired(t *testing.T) {
+func TestWrongRelationsAreRepaired(t *testing.T) {
 	a := Subscription("a")
 	marked := Subscription("g", Generated("install-x"))
 	ref := func(change func(*corev1.ObjectReference)) *v1alpha1.Subscription {
@@ -134,24 +133,56 @@ func TestWhichRelationsAreRepaired(t *testing.T) {
 		config installplan.Config
 		repair bool
 	}{
-		"a reference to a plan of another namespace": {plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.Namespace = "there" })}},
-		"a reference to an earlier plan of its name": {plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.UID = "before" })}},
-		"a reference without UID":                    {plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.UID = "" })}, repair: true},
-		"a Subscription without UID":                 {plan: Plan(Complete, nil, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/b.ops": ""} }), subs: []olmcore.Object{Subscription("b", RefersTo("install-x"), func(s *v1alpha1.Subscription) { s.UID = "" })}},
-		"a version that a finished plan installed":   {plan: Plan(Complete, []*v1alpha1.Step{CSVStep("b.v1")}), subs: []olmcore.Object{Subscription("b", Current("b.v1"))}},
-		"a version that a running plan installs":     {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("b.v1")}), subs: []olmcore.Object{Subscription("b", Current("b.v1"))}, repair: true},
-		"an owner under another name":                {plan: Plan(Complete, nil, OwnedBy(a), formed(func(r *metav1.OwnerReference) { r.Name = "old" })), subs: []olmcore.Object{Subscription("a", RefersTo("install-x"))}, repair: true},
-		"an owner that controls":                     {plan: Plan(Complete, nil, OwnedBy(a), formed(func(r *metav1.OwnerReference) { r.Controller = new(true) })), subs: []olmcore.Object{Subscription("a", RefersTo("install-x"))}, repair: true},
-		"no finalizer where there shall be none":     {plan: Plan(Installing, nil, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }), config: installplan.Config{DisableFinalizer: true}},
-		"a finalizer where there shall be none":      {plan: Plan(Installing, nil, Held), config: installplan.Config{DisableFinalizer: true}, repair: true},
-		"a running plan without finalizer":           {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")})},
-		"a mark that is left, without finalizer":     {plan: Plan(Complete, nil, OwnedBy(marked)), subs: []olmcore.Object{marked}},
-		"a mark of one that moved on":                {plan: Plan(Complete, nil, OwnedBy(marked)), subs: []olmcore.Object{Subscription("g", Generated("install-x"), RefersTo("install-y"))}},
-		"a Manual owner of a finished plan":          {plan: Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)}},
-		"a Manual owner of a plan that has started":  {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a), Started(time.Second)), subs: []olmcore.Object{Subscription("a", Manual)}},
-		"a Manual owner of a plan that was retried":  {plan: Plan(Installing, []*v1alpha1.Step{WithStatus(Created, CSVStep("a.v1"))}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)}},
-		"a Manual owner that goes":                   {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual, func(s *v1alpha1.Subscription) { s.DeletionTimestamp = Ago(0) })}},
-		"a Manual owner of a plan that has not":      {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)}, repair: true},
+		"a reference to a plan of another namespace": {
+			plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.Namespace = "there" })},
+		},
+		"a reference to an earlier plan of its name": {
+			plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.UID = "before" })},
+		},
+		"a reference without UID": {
+			plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.UID = "" })}, repair: true,
+		},
+		"a Subscription without UID": {
+			plan: Plan(Complete, nil, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/b.ops": ""} }), subs: []olmcore.Object{Subscription("b", RefersTo("install-x"), func(s *v1alpha1.Subscription) { s.UID = "" })},
+		},
+		"a version that a finished plan installed": {
+			plan: Plan(Complete, []*v1alpha1.Step{CSVStep("b.v1")}), subs: []olmcore.Object{Subscription("b", Current("b.v1"))},
+		},
+		"a version that a running plan installs": {
+			plan: Plan(Installing, []*v1alpha1.Step{CSVStep("b.v1")}), subs: []olmcore.Object{Subscription("b", Current("b.v1"))}, repair: true,
+		},
+		"an owner under another name": {
+			plan: Plan(Complete, nil, OwnedBy(a), formed(func(r *metav1.OwnerReference) { r.Name = "old" })), subs: []olmcore.Object{Subscription("a", RefersTo("install-x"))}, repair: true,
+		},
+		"an owner that controls": {
+			plan: Plan(Complete, nil, OwnedBy(a), formed(func(r *metav1.OwnerReference) { r.Controller = new(true) })), subs: []olmcore.Object{Subscription("a", RefersTo("install-x"))}, repair: true,
+		},
+		"no finalizer if finalizers are disabled": {
+			plan: Plan(Installing, nil, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }), config: installplan.Config{DisableFinalizer: true},
+		},
+		"a finalizer although finalizers are disabled": {
+			plan: Plan(Installing, nil, Held), config: installplan.Config{DisableFinalizer: true}, repair: true,
+		},
+		"a running plan without finalizer":             {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")})},
+		"a marked Subscription, without the finalizer": {plan: Plan(Complete, nil, OwnedBy(marked)), subs: []olmcore.Object{marked}},
+		"a marked Subscription with another plan": {
+			plan: Plan(Complete, nil, OwnedBy(marked)), subs: []olmcore.Object{Subscription("g", Generated("install-x"), RefersTo("install-y"))},
+		},
+		"a Manual owner of a finished plan": {
+			plan: Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)},
+		},
+		"a Manual owner of a plan that has started": {
+			plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a), Started(time.Second)), subs: []olmcore.Object{Subscription("a", Manual)},
+		},
+		"a Manual owner of a plan that was retried": {
+			plan: Plan(Installing, []*v1alpha1.Step{WithStatus(Created, CSVStep("a.v1"))}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)},
+		},
+		"a Manual owner that is being deleted": {
+			plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual, func(s *v1alpha1.Subscription) { s.DeletionTimestamp = Ago(0) })},
+		},
+		"a Manual owner of a plan that has not started": {
+			plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)}, repair: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(c.plan, with(c.subs...))
@@ -162,8 +193,7 @@ func TestWhichRelationsAreRepaired(t *testing.T) {
 	}
 }
 
-// TestSubscriptionOfADependencyIsAnOwner, from the moment it exists.
-func TestSubscriptionOfADependencyIsAnOwner(t *testing.T) {
+func TestGeneratedSubscriptionOwnsThePlan(t *testing.T) {
 	generated := Subscription("dep")
 	generated.ObjectMeta, generated.Spec.StartingCSV = Bare("dep-stable-cool-olm"), "dep.v1"
 	resolve := func(subs []*v1alpha1.Subscription) olmcore.Resolution {
@@ -187,9 +217,9 @@ func TestSubscriptionOfADependencyIsAnOwner(t *testing.T) {
 	require.Equal(t, []string{installplan.Finalizer}, p.Finalizers, "the mark on the Subscription is still there")
 }
 
-// TestReferenceMakesAnOwner: creators that install different things, and see different Subscriptions, leave after one
-// sweep no Subscription that refers to a plan which it does not own.
-func TestReferenceMakesAnOwner(t *testing.T) {
+// TestReferencingSubscriptionBecomesAnOwner checks creators that install different versions and observe different
+// Subscriptions. After one sweep, every Subscription that references a plan owns it.
+func TestReferencingSubscriptionBecomesAnOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := NewWorld(UserSubscription("a"), UserSubscription("b"))
 		require.NoError(t, err)
@@ -225,10 +255,10 @@ func TestReferenceMakesAnOwner(t *testing.T) {
 	})
 }
 
-// TestAStaleListRemovesNoOwner checks that a manager which still lists a deleted Subscription removes no reference to
+// TestStaleListRemovesNoOwner checks that a manager which still lists a deleted Subscription removes no reference to
 // the Subscription that was created again with the same name. The garbage collector removes the reference to the
 // deleted one.
-func TestAStaleListRemovesNoOwner(t *testing.T) {
+func TestStaleListRemovesNoOwner(t *testing.T) {
 	for _, order := range [][]string{{"current", "stale"}, {"stale", "current"}, {"stale", "current", "stale"}} {
 		t.Run(strings.Join(order, " then "), func(t *testing.T) {
 			plan := Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("b.v1")})
@@ -266,8 +296,8 @@ func TestAStaleListRemovesNoOwner(t *testing.T) {
 	}
 }
 
-// TestSupersededPlanIsNotExecuted: a waits for a plan of v2 when v3 comes, and b with it. Approving both runs the
-// second; the first says why not.
+// TestSupersededPlanIsNotExecuted checks a Subscription a that waits for a plan of v2 when v3 is published together
+// with b. If both plans are approved, the second one runs. The first one reports why it does not.
 func TestSupersededPlanIsNotExecuted(t *testing.T) {
 	for name, wait := range map[string]bool{"approved later": true, "approved before it is noticed": false} {
 		t.Run(name, func(t *testing.T) {
@@ -309,8 +339,8 @@ func TestSupersededPlanIsNotExecuted(t *testing.T) {
 	}
 }
 
-// TestWhichPlansAreSuperseded checks which later plans end a plan of generation 2 that has not started.
-func TestWhichPlansAreSuperseded(t *testing.T) {
+// TestLaterPlanSupersedesAnUnstartedPlan checks which later plans end a plan of generation 2 that has not started.
+func TestLaterPlanSupersedesAnUnstartedPlan(t *testing.T) {
 	type change = func(*v1alpha1.InstallPlan)
 	packages := func(list string) change {
 		return func(p *v1alpha1.InstallPlan) {
@@ -439,10 +469,10 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 	}
 }
 
-// TestPlanWithoutStepsEndsIfNobodyWaits checks when a plan that never got its steps ends. A plan that a Subscription
-// waits for is kept, with the approval that it may have.
-func TestPlanWithoutStepsEndsIfNobodyWaits(t *testing.T) {
-	const elsewhere, nobody = "what it was made for came another way", "no Subscription references it"
+// TestPlanWithoutStepsEndsIfNoSubscriptionWaits checks when a plan that never got its steps ends. A plan that a
+// Subscription waits for is kept, with its approval.
+func TestPlanWithoutStepsEndsIfNoSubscriptionWaits(t *testing.T) {
+	const installed, unreferenced = "the versions of its Subscriptions are installed", "no Subscription references it"
 	type subscription = *v1alpha1.Subscription
 	type change = func(*v1alpha1.InstallPlan)
 	has := func(name string, more ...func(subscription)) subscription {
@@ -476,15 +506,15 @@ func TestPlanWithoutStepsEndsIfNobodyWaits(t *testing.T) {
 		changes []change
 		message string
 	}{
-		"its Subscription has its version":             {[]subscription{has("a")}, []change{age(5 * time.Minute)}, elsewhere},
-		"both Subscriptions have their versions":       {[]subscription{has("a"), has("b")}, []change{old}, elsewhere},
-		"a deleted Subscription waits":                 {[]subscription{has("a"), deleted}, []change{old}, elsewhere},
-		"the approved plan is not needed":              {[]subscription{has("a")}, []change{old, approval(true)}, elsewhere},
-		"no Subscription references it":                {[]subscription{has("a", RefersTo("install-y"))}, []change{old}, nobody},
-		"no Subscription exists":                       {nil, []change{old}, nobody},
-		"only a deleted Subscription references it":    {[]subscription{deleted}, []change{old}, nobody},
-		"it waits for approval, unreferenced":          {nil, []change{old, approval(false)}, nobody},
-		"a user approved it, and nobody references it": {nil, []change{old, approval(true)}, ""},
+		"its Subscription has its version":                      {[]subscription{has("a")}, []change{age(5 * time.Minute)}, installed},
+		"both Subscriptions have their versions":                {[]subscription{has("a"), has("b")}, []change{old}, installed},
+		"a deleted Subscription waits":                          {[]subscription{has("a"), deleted}, []change{old}, installed},
+		"the approved plan is not needed":                       {[]subscription{has("a")}, []change{old, approval(true)}, installed},
+		"no Subscription references it":                         {[]subscription{has("a", RefersTo("install-y"))}, []change{old}, unreferenced},
+		"no Subscription exists":                                {nil, []change{old}, unreferenced},
+		"only a deleted Subscription references it":             {[]subscription{deleted}, []change{old}, unreferenced},
+		"it waits for approval, unreferenced":                   {nil, []change{old, approval(false)}, unreferenced},
+		"a user approved it, and no Subscription references it": {nil, []change{old, approval(true)}, ""},
 		"it is young":                                 {[]subscription{has("a")}, []change{age(5*time.Minute - time.Second)}, ""},
 		"it is young and unreferenced":                {nil, []change{age(5*time.Minute - time.Second)}, ""},
 		"one of two Subscriptions waits":              {[]subscription{has("a"), waits("b")}, []change{old}, ""},
@@ -515,8 +545,8 @@ func TestPlanWithoutStepsEndsIfNobodyWaits(t *testing.T) {
 	}
 }
 
-// TestGoingBackToAnOlderVersionIsANewPlan: the catalog takes its newer version back.
-func TestGoingBackToAnOlderVersionIsANewPlan(t *testing.T) {
+// TestWithdrawnVersionLeadsToANewPlan checks a catalog that withdraws its newer version.
+func TestWithdrawnVersionLeadsToANewPlan(t *testing.T) {
 	sub := UserSubscription("a")
 	sub.Spec.InstallPlanApproval = v1alpha1.ApprovalManual
 	c := World(t, sub)

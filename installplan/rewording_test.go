@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestDecisionsDoNotDependOnTheTextOfMessages checks that rewording every message which one call wrote does not change
-// the decision of the next call.
+// TestDecisionsDoNotDependOnTheTextOfMessages checks that rewording every message that a call wrote does not change the
+// decision of the next call.
 func TestDecisionsDoNotDependOnTheTextOfMessages(t *testing.T) {
 	compared := map[installplan.State]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,7 +47,7 @@ func TestDecisionsDoNotDependOnTheTextOfMessages(t *testing.T) {
 }
 
 // TestStalledPlansDoNotDependOnTheTextOfMessages checks the same for plans that do not progress, for every reason and
-// for what may happen before the next call.
+// every event before the next call.
 func TestStalledPlansDoNotDependOnTheTextOfMessages(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"))
 	leaving := CSV("a.v1")
@@ -107,7 +107,7 @@ type untold struct {
 	Assessment installplan.Assessment
 	Steps      []*v1alpha1.Step
 	Conditions []v1alpha1.InstallPlanCondition
-	// Others are the actions besides the write of the status.
+	// Others contains the actions except for the write of the status.
 	Others []string
 }
 
@@ -163,8 +163,8 @@ func decisionWithoutTexts(t require.TestingT, in installplan.Input) (d untold, i
 	return d, isWritten
 }
 
-// TestFailedPlansDoNotDependOnTheTextOfMessages checks the same for plans that failed, which the generated plans rarely
-// reach.
+// TestFailedPlansDoNotDependOnTheTextOfMessages checks the same for plans that failed, because generated plans rarely
+// fail.
 func TestFailedPlansDoNotDependOnTheTextOfMessages(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"))
 	refused := Plan(Installing, []*v1alpha1.Step{RoleStep("gone.v1", "r")}, Started(time.Hour), OwnedBy(sub))
@@ -220,9 +220,9 @@ func reworded(plan *v1alpha1.InstallPlan) *v1alpha1.InstallPlan {
 	return plan
 }
 
-// TestRefusalsOfOLMAreTriedAgain checks that a plan which OLM failed before it wrote the object of a step starts again
-// once nothing refuses it, if a Subscription references the plan and no later plan replaces it.
-func TestRefusalsOfOLMAreTriedAgain(t *testing.T) {
+// TestPlansThatOLMRefusedAreRetried checks that a plan that OLM failed before it wrote the object of a step starts
+// again once nothing refuses it, if a Subscription references the plan and no later plan replaces it.
+func TestPlansThatOLMRefusedAreRetried(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"))
 	for _, message := range []string{
 		"Unable to find GVK in discovery: example.com v1 Thing",

@@ -230,7 +230,7 @@ func (f *facts) cleanupActions(marked []*v1alpha1.Subscription, bundles []*corev
 		actions = append(actions, relation.Unmark(s, cause))
 	}
 	for _, cm := range bundles {
-		actions = append(actions, bundle.Delete(cm, ReasonPlanDeleted, "no InstallPlan refers to it any more"))
+		actions = append(actions, bundle.Delete(cm, ReasonPlanDeleted, "no InstallPlan references it any more"))
 	}
 	return actions
 }

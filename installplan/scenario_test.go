@@ -21,7 +21,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestScenarios tells what users met: see the files.
+// TestScenarios runs the scenarios in testdata.
 func TestScenarios(t *testing.T) {
 	require.NoError(t, scenario.RunAll("testdata/*.txt", scenario.Config{
 		Controllers: []fake.Controller{makersOf(installplan.Config{}, wanted), plans(installplan.Config{})},
@@ -34,8 +34,8 @@ func TestScenarios(t *testing.T) {
 	}))
 }
 
-// wanted is the resolution of a namespace with an OperatorGroup: version 1 of each package that a Subscription follows
-// and whose version is not there.
+// wanted returns the resolution of a namespace with an OperatorGroup: version 1 of each package that a Subscription
+// follows, if that version does not exist.
 func wanted(ctx context.Context, r olmcore.Reader, namespace string) (olmcore.Resolution, error) {
 	subs, err := olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil)
 	if err != nil {
@@ -58,8 +58,8 @@ func wanted(ctx context.Context, r olmcore.Reader, namespace string) (olmcore.Re
 	return Installs(operators...)(subs), nil
 }
 
-// creator NAMESPACE INSTALLS SUBSCRIPTION...: one call of create.Plan by a controller that sees these Subscriptions
-// only and resolved them to version 1 of the package INSTALLS; its actions are run and printed.
+// creator NAMESPACE INSTALLS SUBSCRIPTION... calls create.Plan once as a controller that observes only these
+// Subscriptions and resolved them to version 1 of the package INSTALLS. It runs and prints the actions.
 func creator(w *scenario.World, args []string, _ []byte) (string, error) {
 	if len(args) < 3 {
 		return "", fmt.Errorf("creator NAMESPACE INSTALLS SUBSCRIPTION...")
@@ -79,7 +79,7 @@ func creator(w *scenario.World, args []string, _ []byte) (string, error) {
 	return strings.Join(Describe(result), "\n"), olmcore.Run(context.Background(), w.Cluster, result.Actions)
 }
 
-// owners NAMESPACE: each plan with its phase, owners and component labels.
+// owners NAMESPACE prints each plan with its phase, owners and component labels.
 func owners(w *scenario.World, args []string, _ []byte) (string, error) {
 	all, err := olmcore.List[*v1alpha1.InstallPlan](context.Background(), w.Cluster, strings.Join(args, ""), nil)
 	if err != nil {
@@ -130,7 +130,7 @@ func approve(w *scenario.World, args []string, _ []byte) (string, error) {
 	return "", w.Cluster.Edit(olmcore.KeyOf(p), func(o olmcore.Object) { o.(*v1alpha1.InstallPlan).Spec.Approved = true })
 }
 
-// wipe NAMESPACE GENERATION takes all owner references and labels off a plan, as a tool that applies manifests may do.
+// wipe NAMESPACE GENERATION removes all owner references and labels of a plan, as a tool that applies manifests may do.
 func wipe(w *scenario.World, args []string, _ []byte) (string, error) {
 	p, err := byGeneration(w, args)
 	if err != nil {

@@ -25,8 +25,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestEveryEdgeIsTaken by a state of its own; who takes it is told apart by the cases of TestPhases and
-// TestCreateMakesAPlanInTwoRounds.
+// TestEveryEdgeIsTaken checks that a plan takes every edge of Phases.
 func TestEveryEdgeIsTaken(t *testing.T) {
 	blocked := Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "Gizmo", "g", "{}")}, Started(0))
 	done := Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, Started(0))
@@ -77,7 +76,7 @@ func TestThePackageDocumentationShowsThePhaseGraph(t *testing.T) {
 	require.Contains(t, string(doc), want.String())
 }
 
-// repairs reports an Update of the plan's metadata.
+// repairs reports whether the actions contain an Update of the metadata of the plan.
 func repairs(a olmcore.Action) bool {
 	return slices.Contains([]string{installplan.ReasonRelationRepaired, installplan.ReasonManualOwner, installplan.ReasonPlanDone}, reasonOf(a))
 }
@@ -87,9 +86,9 @@ func reasonOf(a olmcore.Action) string {
 	return cause.Reason
 }
 
-// TestAssessLooksPastRelations: a plan of OLM's has neither our finalizer nor all of our labels, and one that is done
-// may have them still.
-func TestAssessLooksPastRelations(t *testing.T) {
+// TestAssessIgnoresRelations checks a plan of OLM without the finalizer and some of the labels, and a finished plan
+// that still has them.
+func TestAssessIgnoresRelations(t *testing.T) {
 	a := Subscription("a", RefersTo("install-x"))
 	asked := func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false }
 	for name, c := range map[string]struct {
@@ -99,9 +98,11 @@ func TestAssessLooksPastRelations(t *testing.T) {
 	}{
 		"waits":    {Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, asked), RequiresApproval, installplan.StateRequiresApproval},
 		"complete": {Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}), Complete, installplan.StateComplete},
-		"held":     {Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} }), Complete, installplan.StateComplete},
-		"failed":   {Plan(Failed, []*v1alpha1.Step{CSVStep("a.v1")}), Failed, installplan.StateTryingAgain},
-		"starts":   {Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}), Installing, installplan.StateStarting},
+		"held": {
+			Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} }), Complete, installplan.StateComplete,
+		},
+		"failed": {Plan(Failed, []*v1alpha1.Step{CSVStep("a.v1")}), Failed, installplan.StateTryingAgain},
+		"starts": {Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}), Installing, installplan.StateStarting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(c.plan, with(a))
@@ -114,7 +115,8 @@ func TestAssessLooksPastRelations(t *testing.T) {
 	}
 }
 
-// TestNoOtherEdgeOccurs, whatever the input, and Assess decides as Reconcile does.
+// TestNoOtherEdgeOccurs checks that no Input leads to an edge that is not in Phases, and that Assess decides as
+// Reconcile does.
 func TestNoOtherEdgeOccurs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := eitherInput(t)
@@ -124,7 +126,7 @@ func TestNoOtherEdgeOccurs(t *testing.T) {
 		a := assess(t, in)
 		if len(r.Actions) == 1 && repairs(r.Actions[0]) {
 			require.Empty(t, r.Transitions)
-			return // Assess looks past it
+			return // Assess ignores relations
 		}
 		require.Equal(t, to, a.Phase)
 		require.Equal(t, r.RequeueAfter, a.RequeueAfter)
@@ -138,8 +140,7 @@ func TestNoOtherEdgeOccurs(t *testing.T) {
 	})
 }
 
-// TestRulesOfEveryRound are what must hold of a single decision.
-func TestRulesOfEveryRound(t *testing.T) {
+func TestInvariantsOfEveryDecision(t *testing.T) {
 	rounds, asked := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		rounds++
@@ -172,7 +173,7 @@ func TestRulesOfEveryRound(t *testing.T) {
 			require.Empty(t, steps)
 			for _, s := range got.Plan {
 				require.True(t, s.Status == Created || s.Status == Present || s.Optional && s.Status == v1alpha1.StepStatusNotCreated)
-				require.True(t, s.Status == v1alpha1.StepStatusNotCreated || observes(in, s), "%s was not seen", s.Resource.Name)
+				require.True(t, s.Status == v1alpha1.StepStatusNotCreated || observes(in, s), "%s was not observed", s.Resource.Name)
 			}
 		}
 		if before := p.Status.StartTime; before != nil && got.StartTime == nil {
@@ -197,7 +198,7 @@ func TestRulesOfEveryRound(t *testing.T) {
 		}
 		for _, a := range steps {
 			if u, ok := a.(olmcore.Update); ok {
-				require.True(t, judged(u, changes), "a schema changes and nobody was asked")
+				require.True(t, judged(u, changes), "a schema changes without validation")
 			}
 		}
 		for i, s := range got.Plan {
@@ -207,11 +208,11 @@ func TestRulesOfEveryRound(t *testing.T) {
 		}
 	})
 	if rounds >= 100 {
-		require.Greater(t, asked, rounds/10, "the rules were hardly tried")
+		require.Greater(t, asked, rounds/10, "too few inputs reached the rules")
 	}
 }
 
-// judged reports whether the schemas that an update changes were asked about.
+// judged reports whether the schemas that an update changes were validated.
 func judged(u olmcore.Update, changes []installplan.SchemaChange) bool {
 	before, ok := u.Before.(*apiextensionsv1.CustomResourceDefinition)
 	if !ok || len(before.Spec.Versions) == 0 {
@@ -224,7 +225,7 @@ func judged(u olmcore.Update, changes []installplan.SchemaChange) bool {
 	return slices.ContainsFunc(changes, func(c installplan.SchemaChange) bool { return c.Before == before })
 }
 
-// observes reports whether the object of a step is in the input.
+// observes reports whether the Input contains the object of a step.
 func observes(in installplan.Input, s *v1alpha1.Step) bool {
 	switch name := s.Resource.Name; s.Resource.Kind {
 	case "ClusterServiceVersion":
@@ -238,7 +239,7 @@ func observes(in installplan.Input, s *v1alpha1.Step) bool {
 	return slices.ContainsFunc(in.Objects.Items, func(o olmcore.Object) bool { return olmcore.KeyOf(o).Kind == kind && o.GetName() == s.Resource.Name })
 }
 
-// rulesOfActions are what must hold of a write to the object of a step.
+// rulesOfActions checks a write to the object of a step.
 func rulesOfActions(t *rapid.T, in installplan.Input, a olmcore.Action) {
 	_, target, _ := a.Describe()
 	var o olmcore.Object
@@ -258,7 +259,7 @@ func rulesOfActions(t *rapid.T, in installplan.Input, a olmcore.Action) {
 		o = a.After
 		keeps(t, target, a.Before, a.After)
 		if !isManaged(a.Before) && target.Kind != "CustomResourceDefinition" {
-			require.False(t, isManaged(o), "%s became ours", target)
+			require.False(t, isManaged(o), "%s became managed", target)
 		}
 		if crd, ok := a.Before.(*apiextensionsv1.CustomResourceDefinition); ok {
 			for _, stored := range crd.Status.StoredVersions {
@@ -269,8 +270,8 @@ func rulesOfActions(t *rapid.T, in installplan.Input, a olmcore.Action) {
 	case olmcore.Delete:
 		require.NotEmpty(t, a.Target.UID)
 		i := slices.IndexFunc(in.Objects.Items, func(o olmcore.Object) bool { return o.GetUID() == a.Target.UID && olmcore.KeyOf(o) == target.Key() })
-		require.GreaterOrEqual(t, i, 0, "%s is no object of a step", target)
-		require.True(t, isManaged(in.Objects.Items[i]), "%s is not ours", target)
+		require.GreaterOrEqual(t, i, 0, "%s is not an object of a step", target)
+		require.True(t, isManaged(in.Objects.Items[i]), "%s is not managed", target)
 		for _, ref := range in.Objects.Items[i].GetOwnerReferences() {
 			require.True(t, ref.Kind != "ClusterServiceVersion" || describedFor(in, target, ref.Name), "%s belongs to %s", target, ref.Name)
 		}
@@ -293,7 +294,7 @@ func describedFor(in installplan.Input, target olmcore.Ref, version string) bool
 	})
 }
 
-// keeps requires of an update that what others wrote is still there.
+// keeps checks that an update keeps what others wrote.
 func keeps(t *rapid.T, target olmcore.Ref, before, after olmcore.Object) {
 	for key := range before.GetLabels() {
 		require.Contains(t, after.GetLabels(), key, "%s lost a label", target)
@@ -331,7 +332,7 @@ func olmReference(name string) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: name}
 }
 
-// anyStep is a step of any kind, in any state.
+// anyStep returns a step of any kind in any state.
 func anyStep(t *rapid.T) *v1alpha1.Step {
 	s := stepOfKind(t, rapid.IntRange(0, 15).Draw(t, "kind"))
 	if s == nil {
@@ -344,7 +345,7 @@ func anyStep(t *rapid.T) *v1alpha1.Step {
 	return s
 }
 
-// plausibleStep is one that a plan of ours may hold.
+// plausibleStep returns a step that package create may write.
 func plausibleStep(t *rapid.T) *v1alpha1.Step {
 	s := stepOfKind(t, rapid.SampledFrom([]int{0, 2, 4, 5, 6, 7, 8, 9, 10, 11, 14}).Draw(t, "kind"))
 	s.Resolving = rapid.SampledFrom([]string{"a.v1", "b.v1"}).Draw(t, "for")
@@ -448,7 +449,7 @@ func anyObjects(t *rapid.T, in *installplan.Input) {
 	}
 }
 
-// plausibleInput is a plan of ours that is being installed, over any objects.
+// plausibleInput returns a plan that is being installed, over any objects.
 func plausibleInput(t *rapid.T) installplan.Input {
 	var steps []*v1alpha1.Step
 	for range rapid.IntRange(1, 6).Draw(t, "steps") {
@@ -476,7 +477,7 @@ func eitherInput(t *rapid.T) installplan.Input {
 	return rapid.SampledFrom([]func(*rapid.T) installplan.Input{anyInput, plausibleInput}).Draw(t, "input")(t)
 }
 
-// anyInput is a plan in any phase, with steps of any kind and any state of the cluster around it.
+// anyInput returns a plan in any phase, with steps of any kind and any state of the cluster.
 func anyInput(t *rapid.T) installplan.Input {
 	var steps []*v1alpha1.Step
 	for range rapid.IntRange(0, 6).Draw(t, "steps") {

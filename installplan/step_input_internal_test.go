@@ -18,9 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestStepInputPassesEveryFieldOn checks that each field of step.Input follows the Input: a change of what the field is
-// made of changes the field.
-func TestStepInputPassesEveryFieldOn(t *testing.T) {
+// TestStepInputFollowsTheInput checks that each field of step.Input changes if its source in the Input changes.
+func TestStepInputFollowsTheInput(t *testing.T) {
 	other := func() *v1alpha1.InstallPlan {
 		plan := &v1alpha1.InstallPlan{}
 		plan.Name, plan.Spec.Generation = "later", 2

@@ -46,8 +46,9 @@ func crdStepNamed(name string) *v1alpha1.Step {
 	return Step("", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", name, crd)
 }
 
-// TestStepStatus has each row of the table of what is recorded, observed, and asked for.
-func TestStepStatus(t *testing.T) {
+// TestStepStatusFollowsTheObservedObject checks the status and action of a step for each recorded status and observed
+// object.
+func TestStepStatusFollowsTheObservedObject(t *testing.T) {
 	live := CSV("a.v1")
 	role := RoleStep("a.v1", "r")
 	made := applied(t, role, live)
@@ -73,24 +74,34 @@ func TestStepStatus(t *testing.T) {
 		actions  []string
 		phase    v1alpha1.InstallPlanPhase
 	}{
-		"unknown and absent: asked for":         {role, Unknown, nil, NotPresent, []string{status, "create Role ops/r (StepAbsent)"}, Installing},
-		"asked for and absent: asked again":     {role, NotPresent, nil, NotPresent, []string{"create Role ops/r (StepAbsent)"}, Installing},
-		"asked for and there: created":          {role, NotPresent, []olmcore.Object{made}, Created, []string{status}, Complete},
-		"unknown and there: present":            {role, Unknown, []olmcore.Object{made}, Present, []string{status}, Complete},
-		"unknown and different: updated":        {role, Unknown, []olmcore.Object{edited}, Unknown, []string{"update Role ops/r (StepDiffers)"}, Installing},
-		"asked for and different: updated":      {role, NotPresent, []olmcore.Object{edited}, Unknown, []string{status, "update Role ops/r (StepDiffers)"}, Installing},
-		"unknown and deleted: waited for":       {role, Unknown, []olmcore.Object{leaving}, Unknown, []string{status}, Installing},
-		"created and there: not compared":       {role, Created, []olmcore.Object{edited}, Created, []string{status}, Complete},
-		"created and gone: asked for again":     {role, Created, nil, NotPresent, []string{status, "create Role ops/r (StepAbsent)"}, Installing},
-		"present and deleted: waited for":       {role, Present, []olmcore.Object{leaving}, Present, []string{status}, Installing},
+		"unknown and absent: created": {
+			role, Unknown, nil, NotPresent, []string{status, "create Role ops/r (StepAbsent)"}, Installing,
+		},
+		"being created and absent: created again": {role, NotPresent, nil, NotPresent, []string{"create Role ops/r (StepAbsent)"}, Installing},
+		"being created and observed: Created":     {role, NotPresent, []olmcore.Object{made}, Created, []string{status}, Complete},
+		"unknown and observed: Present":           {role, Unknown, []olmcore.Object{made}, Present, []string{status}, Complete},
+		"unknown and different: updated": {
+			role, Unknown, []olmcore.Object{edited}, Unknown, []string{"update Role ops/r (StepDiffers)"}, Installing,
+		},
+		"being created and different: updated": {
+			role, NotPresent, []olmcore.Object{edited}, Unknown, []string{status, "update Role ops/r (StepDiffers)"}, Installing,
+		},
+		"unknown and being deleted: waits":      {role, Unknown, []olmcore.Object{leaving}, Unknown, []string{status}, Installing},
+		"Created and observed: not compared":    {role, Created, []olmcore.Object{edited}, Created, []string{status}, Complete},
+		"Created and absent: created again":     {role, Created, nil, NotPresent, []string{status, "create Role ops/r (StepAbsent)"}, Installing},
+		"Present and being deleted: waits":      {role, Present, []olmcore.Object{leaving}, Present, []string{status}, Installing},
 		"a role does not wait for an API":       {role, WaitingAPI, []olmcore.Object{made}, Present, []string{status}, Complete},
 		"a CRD that is served: present":         {crd, Unknown, []olmcore.Object{up}, Present, []string{status}, Complete},
-		"a CRD that was asked for: created":     {crd, NotPresent, []olmcore.Object{up}, Created, []string{status}, Complete},
-		"a CRD that is not served: waited for":  {crd, NotPresent, []olmcore.Object{down}, WaitingAPI, []string{status}, Installing},
-		"a CRD that becomes served: created":    {crd, WaitingAPI, []olmcore.Object{up}, Created, []string{status}, Complete},
+		"a CRD that is being created: Created":  {crd, NotPresent, []olmcore.Object{up}, Created, []string{status}, Complete},
+		"a CRD that is not served: waits":       {crd, NotPresent, []olmcore.Object{down}, WaitingAPI, []string{status}, Installing},
+		"a CRD that becomes served: Created":    {crd, WaitingAPI, []olmcore.Object{up}, Created, []string{status}, Complete},
 		"a CRD that is still not served: waits": {crd, WaitingAPI, []olmcore.Object{down}, WaitingAPI, []string{status}, Installing},
-		"a CRD that waits and differs: updated": {crd, WaitingAPI, []olmcore.Object{old}, WaitingAPI, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Installing},
-		"a CRD that went away: asked for again": {crd, WaitingAPI, nil, NotPresent, []string{status, "create CustomResourceDefinition things.example.com (StepAbsent)"}, Installing},
+		"a CRD that waits and differs: updated": {
+			crd, WaitingAPI, []olmcore.Object{old}, WaitingAPI, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Installing,
+		},
+		"a CRD that was deleted: created again": {
+			crd, WaitingAPI, nil, NotPresent, []string{status, "create CustomResourceDefinition things.example.com (StepAbsent)"}, Installing,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := WithStatus(c.recorded, c.step.DeepCopy())
@@ -104,9 +115,9 @@ func TestStepStatus(t *testing.T) {
 	}
 }
 
-// TestRefusals has each reason to apply nothing at all; the other step of the plan, which could be applied, is held
-// back in every case.
-func TestRefusals(t *testing.T) {
+// TestRefusedStepStopsTheWholePlan checks each reason to refuse a step. The other step of the plan could be applied,
+// but is not.
+func TestRefusedStepStopsTheWholePlan(t *testing.T) {
 	generic := func(kind, apiVersion string) *v1alpha1.Step {
 		gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
 		return Step("", gvk.Group, gvk.Version, kind, "x", `{"apiVersion":"`+apiVersion+`","kind":"`+kind+`","metadata":{"name":"x"}}`)
@@ -130,10 +141,10 @@ func TestRefusals(t *testing.T) {
 		want     string
 		final    bool
 	}{
-		"no step":               {step: nil, want: invalidData, final: true},
-		"no kind":               {step: Step("", "", "v1", "", "x", `{}`), want: invalidData, final: true},
-		"no name":               {step: Step("", "", "v1", "Role", "", `{}`), want: invalidData, final: true},
-		"a status that is none": {step: WithStatus("Odd", RoleStep("", "r")), want: invalidData, final: true},
+		"no step":           {step: nil, want: invalidData, final: true},
+		"no kind":           {step: Step("", "", "v1", "", "x", `{}`), want: invalidData, final: true},
+		"no name":           {step: Step("", "", "v1", "Role", "", `{}`), want: invalidData, final: true},
+		"an invalid status": {step: WithStatus("Odd", RoleStep("", "r")), want: invalidData, final: true},
 		"an unsupported resource": {step: WithStatus("UnsupportedResource", RoleStep("", "r")),
 			want: invalidData + ": Role r is of a kind that bundles may not contain", final: true},
 		"a bundle that was not unpacked": {
@@ -144,15 +155,15 @@ func TestRefusals(t *testing.T) {
 			want: "error parsing step manifest: x: it has no metadata"},
 		"a reference in a step of a generic kind": {step: Step("", "policy", "v1", "PodDisruptionBudget", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c"}`), final: true,
 			want: "error decoding x object to an unstructured object: it has no metadata"},
-		"no JSON": {step: Step("", "", "v1", "Role", "x", `{"metadata":`), final: true,
+		"an invalid manifest": {step: Step("", "", "v1", "Role", "x", `{"metadata":`), final: true,
 			want: "error parsing step manifest: x: unexpected end of JSON input"},
 		"another kind": {step: Step("", "", "v1", "Role", "x", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"}}`), final: true,
 			want: "error parsing step manifest: x: kind is Service"},
 		"a broken CRD": {step: Step("", "", "v1", "CustomResourceDefinition", "x", `[]`), final: true,
 			want: "v1 crd unmarshaling failed: json: cannot unmarshal array into Go value of type map[string]interface {}"},
-		"a CRD version that never was": {step: Step("", "", "v1", "CustomResourceDefinition", "x", `{"apiVersion":"apiextensions.k8s.io/v7","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`),
+		"an unknown version of the CRD API": {step: Step("", "", "v1", "CustomResourceDefinition", "x", `{"apiVersion":"apiextensions.k8s.io/v7","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`),
 			want: "CRD APIVersion from manifest not supported: apiextensions.k8s.io/v7", final: true},
-		"a CRD version that is gone": {step: Step("", "", "v1", "CustomResourceDefinition", "x", `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`),
+		"a removed version of the CRD API": {step: Step("", "", "v1", "CustomResourceDefinition", "x", `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`),
 			want: "api-server resource not found installing CustomResourceDefinition x: GroupVersionKind apiextensions.k8s.io/v1beta1, Kind=CustomResourceDefinition not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."},
 		"a kind that is not supported": {step: generic("Gizmo", "example.com/v1"),
 			want: invalidData + ": Gizmo x is of a kind that bundles may not contain", final: true},
@@ -193,22 +204,22 @@ func TestRefusals(t *testing.T) {
 				in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: "things.example.com", Version: "v1", Namespace: "n", Name: "t", New: []string{"too big"}})
 			},
 			want: `error validating existing CRs against new CRD's schema for "things.example.com": error validating example.com/v1, Kind=Thing "n/t": updated validation is too restrictive: too big`},
-		"the pull Secret is not there": {step: Step("", "", "v1", "Secret", "pull", ``),
+		"the pull Secret does not exist": {step: Step("", "", "v1", "Secret", "pull", ``),
 			want: `secret pull does not exist - secrets "pull" not found`},
-		"a label that is none": {step: Step("a/b", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`), final: true,
+		"an invalid label": {step: Step("a/b", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`), final: true,
 			want: `ClusterRole x: label olm.owner="a/b" is not valid`},
 		"an object without a name": {step: Step("", "", "v1", "Service", "x-", `{"metadata":{"generateName":"x-"}}`),
 			want: "object of step x- has no name"},
 		"an owner that has no UID yet": {step: RoleStep("gone.v1", "r"), observed: []olmcore.Object{CSV("gone.v1", func(c *v1alpha1.ClusterServiceVersion) { c.UID = "" })},
 			want: `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`},
-		"an owner that is nowhere": {step: RoleStep("gone.v1", "r"),
+		"an owner that does not exist": {step: RoleStep("gone.v1", "r"),
 			want: `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`},
-		"a binding of somebody else to another role": {
+		"an unmanaged binding to another role": {
 			step: Step("", "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"ClusterRole","name":"new"}}`),
 			observed: []olmcore.Object{&rbacv1.ClusterRoleBinding{ObjectMeta: ClusterMeta("x"),
 				RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "old"}}},
 			want: "ClusterRoleBinding x exists and its roleRef is immutable"},
-		"an account that is gone": {step: RoleStep("", "r"), want: `serviceaccounts "scoped" not found`,
+		"an account that was deleted": {step: RoleStep("", "r"), want: `serviceaccounts "scoped" not found`,
 			change: func(p *v1alpha1.InstallPlan) {
 				p.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Namespace: NS, Name: "scoped"}
 			},
@@ -229,7 +240,7 @@ func TestRefusals(t *testing.T) {
 			r := reconcile(t, in)
 			Same(t, []string{status}, Describe(r))
 			got := statusOf(in, r)
-			require.Equal(t, Unknown, got.Plan[len(got.Plan)-1].Status, "the other object was not asked for")
+			require.Equal(t, Unknown, got.Plan[len(got.Plan)-1].Status, "the other object is not created")
 			if c.final {
 				require.Equal(t, c.want, got.Message)
 				require.Equal(t, Failed, got.Phase)
@@ -239,7 +250,7 @@ func TestRefusals(t *testing.T) {
 			require.Equal(t, Installing, got.Phase)
 			require.Contains(t, r.Diagnostics, diagnostic(p, olmcore.Warning, installplan.ReasonStepRefused, "status.plan[0]", c.want))
 
-			// Before approval the same is said, and nothing is written.
+			// Before the approval, the message is the same and nothing is written.
 			p.Status.Phase, p.Spec.Approval, p.Spec.Approved = RequiresApproval, v1alpha1.ApprovalManual, false
 			r = reconcile(t, in)
 			require.Empty(t, r.Actions)
@@ -248,8 +259,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestOneStep has steps that are judged by a detail: what is done about each, and what the plan says.
-func TestOneStep(t *testing.T) {
+// TestDetailsOfSingleSteps checks the actions and the message for steps whose details decide.
+func TestDetailsOfSingleSteps(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io"
 	served := applied(t, CRDStep("", "v1"))
 	thing := func(version string) *v1alpha1.Step {
@@ -275,12 +286,12 @@ func TestOneStep(t *testing.T) {
 		"an optional step without its API is left out": {
 			steps:   []*v1alpha1.Step{optional(Step("", "monitoring.coreos.com", "v1", "ServiceMonitor", "m", `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"m"}}`))},
 			actions: []string{status}, statuses: []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, phase: Complete, reasons: []string{installplan.ReasonOptionalStepSkipped}},
-		"a step that is none leaves the others in place": {steps: []*v1alpha1.Step{nil, RoleStep("", "r")}, actions: []string{status},
+		"an invalid step does not move the others": {steps: []*v1alpha1.Step{nil, RoleStep("", "r")}, actions: []string{status},
 			statuses: []v1alpha1.StepStatus{Unknown}, message: "the InstallPlan contains invalid data", phase: Failed},
 		"kinds that a plan may define keep their place": {
 			steps:   []*v1alpha1.Step{Step("", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x"}}`), RoleStep("", "r")},
 			actions: []string{status, "create PodDisruptionBudget ops/x (StepAbsent)", "create Role ops/r (StepAbsent)"}, statuses: []v1alpha1.StepStatus{NotPresent, NotPresent}, phase: Installing},
-		"what was created under another name stays Created": {steps: []*v1alpha1.Step{WithStatus(Created, misnamed)}, observed: []olmcore.Object{applied(t, misnamed)},
+		"a step that was created under another name stays Created": {steps: []*v1alpha1.Step{WithStatus(Created, misnamed)}, observed: []olmcore.Object{applied(t, misnamed)},
 			actions: []string{status}, statuses: []v1alpha1.StepStatus{Created}, phase: Complete},
 		"a definition needs no account": {steps: []*v1alpha1.Step{CRDStep("", "v1")}, change: bound, in: scope,
 			actions: []string{status, "create CustomResourceDefinition things.example.com (StepAbsent)"}, statuses: []v1alpha1.StepStatus{NotPresent}, phase: Installing},
@@ -295,20 +306,20 @@ func TestOneStep(t *testing.T) {
 				c.Annotations = map[string]string{"olm.operatorNamespace": "there"}
 			})},
 			actions: []string{status}, statuses: []v1alpha1.StepStatus{Unknown}, message: "retrying execution due to error: a copy of ClusterServiceVersion a.v1 from namespace there exists here", phase: Installing},
-		"no copy, as it says where it runs": {steps: []*v1alpha1.Step{CSVStep("a.v1")},
+		"a version with an annotation that is no copy": {steps: []*v1alpha1.Step{CSVStep("a.v1")},
 			observed: []olmcore.Object{copiedFrom(func(c *v1alpha1.ClusterServiceVersion) {
 				c.Annotations = map[string]string{"olm.operatorNamespace": NS}
 			})},
 			actions: []string{status}, statuses: []v1alpha1.StepStatus{Present}, phase: Complete},
-		"an optional step that was left out": {steps: []*v1alpha1.Step{optional(WithStatus(v1alpha1.StepStatusNotCreated, thing("v1")))},
+		"an optional step that was skipped": {steps: []*v1alpha1.Step{optional(WithStatus(v1alpha1.StepStatusNotCreated, thing("v1")))},
 			actions: []string{status}, statuses: []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, phase: Complete},
-		"a step that was left out and is not optional": {
+		"a skipped step that is not optional": {
 			steps:   []*v1alpha1.Step{WithStatus(v1alpha1.StepStatusNotCreated, thing("v1"))},
 			actions: []string{status}, statuses: []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, phase: Complete,
 		},
 		"an optional step that is refused for another reason": {steps: []*v1alpha1.Step{optional(Step("", "", "v1", "Role", "x", `{}`))},
 			actions: []string{status}, statuses: []v1alpha1.StepStatus{Unknown}, message: "error parsing step manifest: x: it has no metadata", phase: Failed},
-		"a namespace in the manifest of what has none": {steps: []*v1alpha1.Step{Step("", rbac, "v1", "ClusterRole", "x", `{"metadata":{"name":"x","namespace":"there"}}`)},
+		"a namespace in the manifest of a cluster-scoped object": {steps: []*v1alpha1.Step{Step("", rbac, "v1", "ClusterRole", "x", `{"metadata":{"name":"x","namespace":"there"}}`)},
 			actions: []string{status, "create ClusterRole x (StepAbsent)"}, statuses: []v1alpha1.StepStatus{NotPresent}, phase: Installing},
 		"a manifest of the same kind and another group": {steps: []*v1alpha1.Step{Step("", rbac, "v1", "Role", "x", `{"apiVersion":"example.com/v1","kind":"Role","metadata":{"name":"x"}}`)},
 			actions: []string{status}, statuses: []v1alpha1.StepStatus{Unknown}, message: "error parsing step manifest: x: kind is Role.example.com", phase: Failed},
@@ -322,9 +333,9 @@ func TestOneStep(t *testing.T) {
 			steps: []*v1alpha1.Step{CRDStep("", "v1"), Step("", "other.com", "v1", "Thing", "x", `{"apiVersion":"other.com/v1","kind":"Thing","metadata":{"name":"x"}}`)},
 			in:    func(in *installplan.Input) { in.Config.SupportedKinds = []string{"Thing"} }, actions: []string{status}, statuses: []v1alpha1.StepStatus{Unknown, Unknown}, phase: Installing,
 			message: "retrying execution due to error: api-server resource not found installing Thing x: GroupVersionKind other.com/v1, Kind=Thing not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."},
-		"the account default is the API server's": {steps: []*v1alpha1.Step{Step("", "", "v1", "ServiceAccount", "default", `{"metadata":{"name":"default","labels":{"a":"b"}}}`)},
+		"the account default is not created": {steps: []*v1alpha1.Step{Step("", "", "v1", "ServiceAccount", "default", `{"metadata":{"name":"default","labels":{"a":"b"}}}`)},
 			observed: []olmcore.Object{&corev1.ServiceAccount{ObjectMeta: Meta("default")}}, actions: []string{status}, statuses: []v1alpha1.StepStatus{Present}, phase: Complete},
-		"the account default is waited for": {steps: []*v1alpha1.Step{Step("", "", "v1", "ServiceAccount", "default", `{"metadata":{"name":"default"}}`)},
+		"the account default does not exist yet": {steps: []*v1alpha1.Step{Step("", "", "v1", "ServiceAccount", "default", `{"metadata":{"name":"default"}}`)},
 			actions: []string{status}, statuses: []v1alpha1.StepStatus{Unknown}, message: "waiting for ServiceAccount default", phase: Installing},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -352,8 +363,9 @@ func TestOneStep(t *testing.T) {
 	}
 }
 
-// TestKindThatAnotherStepDefinesIsWaitedFor: a step whose kind another step defines is no error before that is done.
-func TestKindThatAnotherStepDefinesIsWaitedFor(t *testing.T) {
+// TestStepWaitsForTheDefinitionOfItsKind checks that a step whose kind another step defines waits until that step is
+// done.
+func TestStepWaitsForTheDefinitionOfItsKind(t *testing.T) {
 	crd := CRDObject("v1")
 	crd.Name, crd.Spec.Group = "consolelinks.example.com", "example.com"
 	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Kind: "ConsoleLink", Plural: "consolelinks"}
@@ -365,17 +377,17 @@ func TestKindThatAnotherStepDefinesIsWaitedFor(t *testing.T) {
 	require.Equal(t, []string{status, "create ConsoleLink ops/l (StepAbsent)"}, Describe(reconcile(t, in)))
 }
 
-// TestSubscriptionOfADependencyComesFirst: before the version that needs it is there, so that nothing is AtLatestKnown
-// without its dependencies.
-func TestSubscriptionOfADependencyComesFirst(t *testing.T) {
+// TestGeneratedSubscriptionIsCreatedBeforeTheVersion checks that the Subscription of a dependency is created before the
+// version that needs it. Otherwise a Subscription could be AtLatestKnown without its dependencies.
+func TestGeneratedSubscriptionIsCreatedBeforeTheVersion(t *testing.T) {
 	sub := Step("a.v1", "operators.coreos.com", "v1alpha1", "Subscription", "dep", `{"metadata":{"name":"dep"},"spec":{"name":"dep"}}`)
 	r := reconcile(t, input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1"), sub}, Started(time.Second))))
 	require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)", "create Subscription ops/dep (StepAbsent)"}, Describe(r))
 	require.Equal(t, "install-x", r.Actions[2].(olmcore.Create).Object.GetAnnotations()[installplan.AnnotationGeneratedBy])
 }
 
-// TestPlansAreExecuted: the steps that OLM's tests execute, on top of what is there. Objects are compared whole, with
-// OLM's cases.
+// TestPlansAreExecuted executes the steps of OLM's tests on existing objects, and compares whole objects. It includes
+// OLM's cases. It includes OLM's cases.
 func TestPlansAreExecuted(t *testing.T) {
 	const (
 		service    = `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: None, ports: [{port: 80}]}}`
@@ -467,8 +479,8 @@ func TestPlansAreExecuted(t *testing.T) {
 	}
 }
 
-// TestSupportedKinds besides those that are applied in a way of their own: these, of whatever group, and no others,
-// with OLM's cases.
+// TestSupportedKinds checks the kinds that are supported in addition to those with a row in kinds.Known, for any group.
+// It includes OLM's cases. It includes OLM's cases.
 func TestSupportedKinds(t *testing.T) {
 	supported := map[string]bool{
 		"PrometheusRule": true, "ServiceMonitor": true, "PodDisruptionBudget": true, "PriorityClass": true, "VerticalPodAutoscaler": true,
@@ -494,7 +506,7 @@ func TestSupportedKinds(t *testing.T) {
 	}
 }
 
-// TestNewObjectsHaveComponentLabels, so that no second writer is needed.
+// TestNewObjectsHaveComponentLabels checks that the labels are part of the first write.
 func TestNewObjectsHaveComponentLabels(t *testing.T) {
 	const a, b = olmcore.ComponentLabelPrefix + "a." + NS, olmcore.ComponentLabelPrefix + "b." + NS
 	steps := []*v1alpha1.Step{
@@ -535,7 +547,7 @@ func TestNewObjectsHaveComponentLabels(t *testing.T) {
 		"ConfigMap new": of(b), "ConfigMap ours": of(), "ConfigMap of no version": of(),
 	}, written)
 
-	// They are no content: an object that lacks one is not written for it.
+	// The labels do not count as content: an object without one is not updated.
 	done := applied(t, RoleStep("a.v1", "r"), CSV("a.v1"))
 	require.NotContains(t, done.GetLabels(), a)
 	in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("a.v1", "r")}, OwnedBy(sub), Started(time.Second)), with(sub, CSV("a.v1"), done))

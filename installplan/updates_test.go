@@ -23,7 +23,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// mergedMeta is the metadata of a managed object after an update.
+// mergedMeta returns the metadata of a managed object after an update.
 func mergedMeta(name string) metav1.ObjectMeta {
 	m := Meta(name)
 	m.Labels = map[string]string{"olm.managed": "true", "theirs": "kept", "ours": "new"}
@@ -38,7 +38,8 @@ func mergedMeta(name string) metav1.ObjectMeta {
 
 const oursMeta = `"metadata":{"name":"x","labels":{"ours":"new"},"annotations":{"ours":"new"}}`
 
-// TestServiceAccountsAreMerged: what becomes of an account that is there, or not, compared whole, with OLM's cases.
+// TestServiceAccountsAreMerged compares whole ServiceAccounts after a step. It includes OLM's cases. It includes OLM's
+// cases.
 func TestServiceAccountsAreMerged(t *testing.T) {
 	type account = corev1.ServiceAccount
 	owner := func(name string, controller bool) metav1.OwnerReference {
@@ -69,7 +70,7 @@ func TestServiceAccountsAreMerged(t *testing.T) {
 		want     *account
 		status   v1alpha1.StepStatus
 	}{
-		"none there": {want: have(func(a *account) {
+		"no account exists": {want: have(func(a *account) {
 			a.UID, a.ResourceVersion, a.CreationTimestamp, a.Secrets = "", "", metav1.Time{}, nil
 			owned(owner("a.v1", false))(a)
 		}), status: NotPresent},
@@ -93,17 +94,17 @@ func TestServiceAccountsAreMerged(t *testing.T) {
 			want: have(owned(owner("a.v0", false), owner("a.v1", false)))},
 		"another version controls it": {have: have(owned(owner("a.v0", true))),
 			want: have(owned(owner("a.v0", true), owner("a.v1", false)))},
-		"the same version controls it: it does no more": {have: have(owned(owner("a.v1", true))), want: have(owned(owner("a.v1", false)))},
+		"the same version controls it": {have: have(owned(owner("a.v1", true))), want: have(owned(owner("a.v1", false)))},
 		"the same owner three times in the manifest": {have: have(owned()), metadata: `,"ownerReferences":[` + strings.Join([]string{again, again, again}, ",") + `]`,
 			want: have(owned(flagless("a.v1")))},
-		"none there, the same owner three times in the manifest": {metadata: `,"ownerReferences":[` + strings.Join([]string{again, again, again}, ",") + `]`,
+		"no account exists, the same owner three times in the manifest": {metadata: `,"ownerReferences":[` + strings.Join([]string{again, again, again}, ",") + `]`,
 			want: have(func(a *account) {
 				a.UID, a.ResourceVersion, a.CreationTimestamp, a.Secrets = "", "", metav1.Time{}, nil
 				owned(flagless("a.v1"))(a)
 			}), status: NotPresent},
 		"two versions in the manifest, without UIDs": {have: have(owned()), metadata: `,"ownerReferences":[` + reference("a.v0", "") + `,` + reference("a.v1", "") + `]`,
 			want: have(owned(flagless("a.v0"), flagless("a.v1")))},
-		"a reference without UID is there": {have: have(owned(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "odd"})),
+		"a reference without UID exists": {have: have(owned(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "odd"})),
 			want: have(owned(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "odd"}, owner("a.v1", false)))},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +131,7 @@ func TestServiceAccountsAreMerged(t *testing.T) {
 			Same(t, c.want, got)
 			require.Equal(t, cmp.Or(c.status, Unknown), statusOf(in, r).Plan[0].Status)
 
-			// Once it is there the step is done, and nothing more is written.
+			// Once the account exists, the step is done and nothing is written.
 			after := got.DeepCopy()
 			after.UID, after.ResourceVersion, after.CreationTimestamp = "uid-x", "2", Born
 			for _, a := range r.Actions {
@@ -153,8 +154,8 @@ func TestServiceAccountsAreMerged(t *testing.T) {
 	}
 }
 
-// TestUpdatesKeepWhatOthersWrote has cases of OLM.
-func TestUpdatesKeepWhatOthersWrote(t *testing.T) {
+// TestUpdatesKeepFieldsOfOtherWriters includes OLM's cases.
+func TestUpdatesKeepFieldsOfOtherWriters(t *testing.T) {
 	t.Run("Role", func(t *testing.T) {
 		have := managed(&rbacv1.Role{ObjectMeta: Meta("x"), Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}}}}).(*rbacv1.Role)
 		got, _ := update(t, Step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "x", `{`+oursMeta+`,"rules":[{"verbs":["get"]}]}`), have)
@@ -188,8 +189,8 @@ func TestUpdatesKeepWhatOthersWrote(t *testing.T) {
 	})
 }
 
-// TestUnmanagedServiceAccountKeepsItsMetadata: a step adds to it what pulls images, and labels and annotations that it
-// does not have.
+// TestUnmanagedServiceAccountKeepsItsMetadata checks that a step adds pull secrets, and the labels and annotations that
+// are missing.
 func TestUnmanagedServiceAccountKeepsItsMetadata(t *testing.T) {
 	have := &corev1.ServiceAccount{ObjectMeta: Meta("x")}
 	have.Labels = map[string]string{"team": "users"}
@@ -200,8 +201,9 @@ func TestUnmanagedServiceAccountKeepsItsMetadata(t *testing.T) {
 	require.Equal(t, map[string]string{"eks.amazonaws.com/role-arn": "users", "more": "1"}, got.Annotations)
 }
 
-// TestImmutableFieldsAreChangedByReplacement, when it is ours; what can change is changed.
-func TestImmutableFieldsAreChangedByReplacement(t *testing.T) {
+// TestObjectIsReplacedIfAnImmutableFieldDiffers checks that a managed object is replaced, and that mutable fields are
+// updated.
+func TestObjectIsReplacedIfAnImmutableFieldDiffers(t *testing.T) {
 	const role = `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`
 	old := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "old"}
 	current := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "new"}
@@ -219,21 +221,47 @@ func TestImmutableFieldsAreChangedByReplacement(t *testing.T) {
 		have                  olmcore.Object
 		field                 string
 	}{
-		"a binding of another role":         {"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: old}, "roleRef"},
-		"a cluster binding of another role": {"rbac.authorization.k8s.io", "ClusterRoleBinding", role, &rbacv1.ClusterRoleBinding{ObjectMeta: ClusterMeta("x"), RoleRef: old}, "roleRef"},
-		"a binding of the same role":        {"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: current, Subjects: []rbacv1.Subject{{Name: "y"}}}, ""},
-		"immutable data":                    {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"2"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "data"},
-		"immutable binary data":             {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"1"},"binaryData":{"b":"Mg=="}}`, config(new(true)), "data"},
-		"data that is immutable no more":    {"", "ConfigMap", `{"metadata":{"name":"x"},"data":{"a":"1"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "immutable"},
-		"immutable data that stays":         {"", "ConfigMap", `{"metadata":{"name":"x","labels":{"a":"b"}},"immutable":true,"data":{"a":"1"},"binaryData":{"b":"MQ=="}}`, config(new(true)), ""},
-		"data that becomes immutable":       {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"2"}}`, config(nil), ""},
-		"a Secret of another type":          {"", "BundleSecret", `{"metadata":{"name":"x"},"type":"kubernetes.io/tls"}`, secret("Opaque", nil), "type"},
-		"a Secret of any type":              {"", "BundleSecret", `{"metadata":{"name":"x"},"data":{"a":"Mg=="}}`, secret("kubernetes.io/tls", nil), ""},
-		"a Secret of the type that it has":  {"", "BundleSecret", `{"metadata":{"name":"x"},"type":"Opaque"}`, secret("", nil), ""},
-		"an immutable Secret":               {"", "BundleSecret", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"Mg=="}}`, secret("Opaque", new(true)), "data"},
-		"another priority":                  {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":2}`, priority(1, nil), "value"},
-		"no priority any more":              {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"}}`, priority(1, nil), "value"},
-		"another preemption":                {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":1}`, priority(1, new(corev1.PreemptNever)), "preemptionPolicy"},
+		"a binding of another role": {
+			"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: old}, "roleRef",
+		},
+		"a cluster binding of another role": {
+			"rbac.authorization.k8s.io", "ClusterRoleBinding", role, &rbacv1.ClusterRoleBinding{ObjectMeta: ClusterMeta("x"), RoleRef: old}, "roleRef",
+		},
+		"a binding of the same role": {
+			"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: current, Subjects: []rbacv1.Subject{{Name: "y"}}}, "",
+		},
+		"immutable data": {
+			"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"2"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "data",
+		},
+		"immutable binary data": {
+			"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"1"},"binaryData":{"b":"Mg=="}}`, config(new(true)), "data",
+		},
+		"data that is no longer immutable": {
+			"", "ConfigMap", `{"metadata":{"name":"x"},"data":{"a":"1"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "immutable",
+		},
+		"immutable data without a change": {
+			"", "ConfigMap", `{"metadata":{"name":"x","labels":{"a":"b"}},"immutable":true,"data":{"a":"1"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "",
+		},
+		"data that becomes immutable": {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"2"}}`, config(nil), ""},
+		"a Secret of another type": {
+			"", "BundleSecret", `{"metadata":{"name":"x"},"type":"kubernetes.io/tls"}`, secret("Opaque", nil), "type",
+		},
+		"a Secret of any type": {
+			"", "BundleSecret", `{"metadata":{"name":"x"},"data":{"a":"Mg=="}}`, secret("kubernetes.io/tls", nil), "",
+		},
+		"a Secret of the type that it has": {"", "BundleSecret", `{"metadata":{"name":"x"},"type":"Opaque"}`, secret("", nil), ""},
+		"an immutable Secret": {
+			"", "BundleSecret", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"Mg=="}}`, secret("Opaque", new(true)), "data",
+		},
+		"another priority": {
+			"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":2}`, priority(1, nil), "value",
+		},
+		"no priority in the manifest": {
+			"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"}}`, priority(1, nil), "value",
+		},
+		"another preemption": {
+			"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":1}`, priority(1, new(corev1.PreemptNever)), "preemptionPolicy",
+		},
 		"preemption by default": {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":1,"description":"new"}`,
 			priority(1, new(corev1.PreemptLowerPriority)), ""},
 	} {
@@ -252,12 +280,13 @@ func TestImmutableFieldsAreChangedByReplacement(t *testing.T) {
 			c.have.SetLabels(nil)
 			in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), c.have))
 			message := statusOf(in, reconcile(t, in)).Message
-			require.Equal(t, "retrying execution due to error: "+olmcore.KeyOf(c.have).Kind+" x exists and its "+c.field+" is immutable", message, "a user's is kept")
+			require.Equal(t, "retrying execution due to error: "+olmcore.KeyOf(c.have).Kind+" x exists and its "+c.field+" is immutable", message, "an object of a user is kept")
 		})
 	}
 }
 
-// TestTwoStepsOfOneObjectAreOneAction with the content of both, with OLM's cases.
+// TestTwoStepsOfOneObjectAreOneAction checks that the action contains the content of both steps. It includes OLM's
+// cases. It includes OLM's cases.
 func TestTwoStepsOfOneObjectAreOneAction(t *testing.T) {
 	first := Step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"a":"1","b":"1"}},"imagePullSecrets":[{"name":"one"}]}`)
 	second := Step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"b":"2"}},"imagePullSecrets":[{"name":"two"}]}`)
@@ -270,7 +299,6 @@ func TestTwoStepsOfOneObjectAreOneAction(t *testing.T) {
 	require.Equal(t, []v1alpha1.StepStatus{NotPresent, NotPresent}, Statuses(statusOf(in, r)))
 }
 
-// TestTwoStepsOfOneObjectMergeOwnersAndFinalizers: owners and finalizers too.
 func TestTwoStepsOfOneObjectMergeOwnersAndFinalizers(t *testing.T) {
 	one := Step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","finalizers":["one"]}}`)
 	two := Step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","finalizers":["two"],"ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","name":"b.v1"}]}}`)
@@ -282,12 +310,12 @@ func TestTwoStepsOfOneObjectMergeOwnersAndFinalizers(t *testing.T) {
 	Same(t, []metav1.OwnerReference{want}, o.GetOwnerReferences())
 }
 
-// TestWhatAnUpdateReplaces: all content that the manifest leaves out or says is nothing, but for what the API server
-// gave.
-func TestWhatAnUpdateReplaces(t *testing.T) {
+// TestUpdateReplacesContent checks that content that is missing or null in the manifest is removed, except for fields
+// that the API server assigned.
+func TestUpdateReplacesContent(t *testing.T) {
 	role, _ := update(t, Step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "x", `{"metadata":{"name":"x"},"rules":null}`),
 		&rbacv1.Role{ObjectMeta: HandedOver("x"), Rules: Rules()})
-	require.Empty(t, role.Rules, "null is nothing")
+	require.Empty(t, role.Rules, "null counts as missing")
 
 	secret, _ := update(t, Step("a.v1", "", "v1", "BundleSecret", "x", `{"metadata":{"name":"x"},"data":{"a":"Mg=="}}`),
 		&corev1.Secret{ObjectMeta: HandedOver("x"), Type: corev1.SecretTypeTLS})
@@ -312,7 +340,8 @@ func TestWhatAnUpdateReplaces(t *testing.T) {
 	Same(t, []corev1.ServicePort{{Name: "a", Port: 1}}, inside.Spec.Ports)
 }
 
-// TestObjectAlteredByAWebhookIsNotWrittenAgain: an admission webhook that strips the mark does not keep the plan busy.
+// TestObjectAlteredByAWebhookIsNotWrittenAgain checks that an admission webhook that removes the hash annotation does
+// not cause endless updates.
 func TestObjectAlteredByAWebhookIsNotWrittenAgain(t *testing.T) {
 	s := Step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
 	have := managed(&corev1.ConfigMap{ObjectMeta: Meta("x"), Data: map[string]string{"a": "2"}})
@@ -324,9 +353,9 @@ func TestObjectAlteredByAWebhookIsNotWrittenAgain(t *testing.T) {
 	require.Equal(t, []string{installplan.ReasonAppliedContentAltered}, Reasons(r))
 }
 
-// TestObjectsThatFitAreNotWritten: an object that has all that the step wants is not written for the mark alone, and
-// one that belongs to an earlier incarnation of its version is.
-func TestObjectsThatFitAreNotWritten(t *testing.T) {
+// TestMatchingObjectsAreNotUpdated checks that an object with all desired content is not updated only to add the hash
+// annotation. An object that belongs to a deleted version of the same name is updated.
+func TestMatchingObjectsAreNotUpdated(t *testing.T) {
 	s := Step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"]}]}`)
 	made := applied(t, s, CSV("a.v1"))
 	again := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)),
@@ -339,7 +368,6 @@ func TestObjectsThatFitAreNotWritten(t *testing.T) {
 	require.Equal(t, []string{status}, Describe(reconcile(t, in)))
 }
 
-// TestStepHashIgnoresOwners: the mark of an object does not count them.
 func TestStepHashIgnoresOwners(t *testing.T) {
 	bare := Step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"}}`)
 	owned := Step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"1"}]}}`)
@@ -347,11 +375,11 @@ func TestStepHashIgnoresOwners(t *testing.T) {
 	require.Empty(t, applied(t, owned).GetOwnerReferences())
 }
 
-// TestInvalidManifestsAreRefused: each is refused, and nothing is written.
+// TestInvalidManifestsAreRefused checks that invalid manifests are refused and that nothing is written.
 func TestInvalidManifestsAreRefused(t *testing.T) {
 	for name, manifest := range map[string]string{
 		"empty": "", "a list": "[]", "a number": "1", "null": "null", "broken": "{", "only a separator": "---\n---", "a string": "metadata",
-		"metadata that is none": `{"metadata":1}`, "rules that are none": `{"metadata":{"name":"r"},"rules":"x"}`,
+		"invalid metadata": `{"metadata":1}`, "rules that are none": `{"metadata":{"name":"r"},"rules":"x"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "Role", "r", manifest)}, Started(time.Second)))
@@ -361,7 +389,7 @@ func TestInvalidManifestsAreRefused(t *testing.T) {
 				require.Equal(t, Failed, statusOf(in, r).Phase)
 				return
 			}
-			// OLM tries for a minute to read what holds nothing.
+			// OLM retries to read an empty manifest for a minute.
 			require.Equal(t, Installing, statusOf(in, r).Phase)
 			require.Equal(t, "retrying execution due to error: error parsing step manifest: r: it is empty", statusOf(in, r).Message)
 			in.InstallPlan.Status, in.Now = statusOf(in, r), Noon.Add(59*time.Second)
@@ -376,12 +404,12 @@ func TestInvalidManifestsAreRefused(t *testing.T) {
 	require.Equal(t, []string{installplan.ReasonExtraDocumentsIgnored}, Reasons(r))
 
 	for name, manifest := range map[string]string{
-		"JSON, and more":              `{"metadata":{"name":"x"},"data":{"1":"a"}}` + "\n---\n" + `{"metadata":{"name":"y"}}`,
-		"YAML that looks like JSON":   `{metadata: {name: x}, data: {1: a}}`,
-		"keys that are no strings":    "metadata: {name: x}\ndata:\n  1: a\n",
-		"a key that is there twice":   `{"metadata":{"name":"y","name":"x"},"data":{"1":"b","1":"a"}}`,
-		"a key that is overwritten":   "metadata: {name: x}\ndata: {\"1\": b, \"1\": a}\n",
-		"names that differ in a case": `{"metadata":{"name":"x","Name":"y"},"data":{"1":"a"}}`,
+		"JSON with trailing text":       `{"metadata":{"name":"x"},"data":{"1":"a"}}` + "\n---\n" + `{"metadata":{"name":"y"}}`,
+		"YAML that looks like JSON":     `{metadata: {name: x}, data: {1: a}}`,
+		"keys that are not strings":     "metadata: {name: x}\ndata:\n  1: a\n",
+		"a duplicate key in JSON":       `{"metadata":{"name":"y","name":"x"},"data":{"1":"b","1":"a"}}`,
+		"a duplicate key in YAML":       "metadata: {name: x}\ndata: {\"1\": b, \"1\": a}\n",
+		"keys that differ only in case": `{"metadata":{"name":"x","Name":"y"},"data":{"1":"a"}}`,
 	} {
 		in := input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "ConfigMap", "x", manifest)}, Started(time.Second)))
 		r := reconcile(t, in)
@@ -397,8 +425,8 @@ func TestInvalidManifestsAreRefused(t *testing.T) {
 	require.Equal(t, []string{installplan.ReasonStepNameDiffers}, Reasons(r))
 }
 
-// TestManifestWithoutGroupIsOfItsStepsKind, as OLM goes by the step's.
-func TestManifestWithoutGroupIsOfItsStepsKind(t *testing.T) {
+// TestManifestWithoutGroupHasTheGroupOfItsStep checks the behaviour of OLM, which uses the kind of the step.
+func TestManifestWithoutGroupHasTheGroupOfItsStep(t *testing.T) {
 	crd := CRDStep("", "v1")
 	object := CRDObject("v1")
 	object.APIVersion = "v1"
@@ -423,8 +451,8 @@ func TestManifestWithoutGroupIsOfItsStepsKind(t *testing.T) {
 	require.Equal(t, "error parsing step manifest: r: kind is Role.example.com", statusOf(in, reconcile(t, in)).Message)
 }
 
-// TestManifestLosesWhatAClusterAssigned: identity, times and status are those that the API server gives.
-func TestManifestLosesWhatAClusterAssigned(t *testing.T) {
+// TestFieldsThatAClusterAssignsAreRemovedFromManifests checks identity, times and status.
+func TestFieldsThatAClusterAssignsAreRemovedFromManifests(t *testing.T) {
 	s := Step("", "", "v1", "Service", "x", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x","namespace":"elsewhere","uid":"u","resourceVersion":"7",
 		"creationTimestamp":"2020-01-01T00:00:00Z","managedFields":[{}],"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u"}]},
 		"spec":{"clusterIP":"None"},"status":{"loadBalancer":{}}}`)
@@ -434,8 +462,8 @@ func TestManifestLosesWhatAClusterAssigned(t *testing.T) {
 	Same(t, metav1.ObjectMeta{Namespace: NS, Name: "x", Labels: map[string]string{"olm.managed": "true"}}, made.ObjectMeta)
 }
 
-// TestManifestKeysInAnyCase: as encoding/json reads them, and so OLM.
-func TestManifestKeysInAnyCase(t *testing.T) {
+// TestManifestKeysMayHaveAnyCase checks the behaviour of encoding/json and OLM.
+func TestManifestKeysMayHaveAnyCase(t *testing.T) {
 	manifest := `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1"},"spec":{"MinKubeVersion":"1.30.0",
 		"install":{"strategy":"deployment","spec":{"permissions":[{"serviceaccountname":"x","rules":[]}]}}}}`
 	in := input(Plan(Installing, []*v1alpha1.Step{Step("a.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v1", manifest)}, Started(time.Second)))
@@ -454,7 +482,8 @@ func TestManifestKeysInAnyCase(t *testing.T) {
 	require.Equal(t, []string{"get"}, applied(t, role, CSV("a.v1")).(*rbacv1.Role).Rules[0].Verbs)
 }
 
-// TestYAMLAliasBombIsRefused quickly, as a manifest.
+// TestYAMLAliasBombIsRefused checks that a manifest whose aliases expand beyond the limit is rejected before it is
+// expanded.
 func TestYAMLAliasBombIsRefused(t *testing.T) {
 	bomb := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
 	for i := range 30 {
@@ -466,8 +495,8 @@ func TestYAMLAliasBombIsRefused(t *testing.T) {
 	require.Less(t, time.Since(begin), 10*time.Second)
 }
 
-// FuzzManifest: whatever stands in a step, the plan goes on or fails, nothing panics, and what is written has a name
-// and a kind.
+// FuzzManifest checks that a plan with any manifest continues or fails without a panic, and that written objects have a
+// name and a kind.
 func FuzzManifest(f *testing.F) {
 	for _, s := range []*v1alpha1.Step{CSVStep("a.v1"), CRDStep("a.v1", "v1"), RoleStep("a.v1", "r")} {
 		f.Add(s.Resource.Kind, s.Resource.Name, s.Resource.Manifest)

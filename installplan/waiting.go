@@ -60,7 +60,7 @@ func (in *Input) notAwaited() string {
 	isApproved := plan.Spec.Approval == v1alpha1.ApprovalManual && plan.Spec.Approved
 	switch {
 	case isReferenced:
-		return "what it was made for came another way"
+		return "the versions of its Subscriptions are installed"
 	case isApproved:
 		return ""
 	}
@@ -170,7 +170,7 @@ func recordAccount(f *facts) decision {
 
 func reportUnknownPhase(f *facts) decision {
 	return f.afterCheck().report(f.diagnose(olmcore.Warning, ReasonPlanPhaseUnknown, "status.phase",
-		"phase %q is none that the plan could leave", f.plan.Status.Phase))
+		"phase %q is unknown", f.plan.Status.Phase))
 }
 
 // approvalRules are the rows for plans that wait for approval.
@@ -196,7 +196,7 @@ func waitForApproval(f *facts) decision {
 	})
 	if len(owners) > 0 && !slices.ContainsFunc(owners, relation.WantsManual) {
 		d = d.report(f.diagnose(olmcore.Info, ReasonPendingPlanCouldBeAutomatic, "spec.approval",
-			"no Subscription that owns the plan wants manual approval any more"))
+			"no Subscription that owns the plan requires manual approval any more"))
 	}
 	d = d.withFindings(found)
 	for i, v := range found.Verdicts {

@@ -28,12 +28,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// maxRounds is the number of rounds in which a plan comes to rest: create, refer, fill, start, versions and
-// definitions, dependants, their kinds, complete, let the finalizer go.
+// maxRounds is the number of calls until a plan converges: creation, references, steps, start, versions and
+// definitions, their dependants, objects of new kinds, completion, and removal of the finalizer.
 const maxRounds = 9
 
-// existing are objects that the operator's steps meet: one of ours, with another content, one that cannot be changed,
-// and one of a user that has what the step wants and more.
+// existing returns objects that exist before the operator is installed: a managed object with other content, an
+// immutable one, and one of a user with all desired content and more.
 func existing() []olmcore.Object {
 	ours := map[string]string{"olm.managed": "true"}
 	return []olmcore.Object{
@@ -58,8 +58,9 @@ func lawWorld(objects ...olmcore.Object) invariant.World {
 	}
 }
 
-// TestTheWorldComesToRest, to the same end whatever action is lost, repeated, or followed by a crash.
-func TestTheWorldComesToRest(t *testing.T) {
+// TestLostAndRepeatedActionsDoNotChangeTheResult checks that plans converge to the same state if any action is lost,
+// repeated, or followed by a crash.
+func TestLostAndRepeatedActionsDoNotChangeTheResult(t *testing.T) {
 	for name, objects := range map[string][]olmcore.Object{"on an empty cluster": nil, "over objects that are there": existing()} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, invariant.Settles(lawWorld(objects...)))
@@ -69,8 +70,7 @@ func TestTheWorldComesToRest(t *testing.T) {
 	}
 }
 
-// TestTheNumberOfStepsDoesNotCount: a plan of any length takes as many rounds.
-func TestTheNumberOfStepsDoesNotCount(t *testing.T) {
+func TestNumberOfCallsDoesNotDependOnNumberOfSteps(t *testing.T) {
 	o := Rich()
 	for i := range 100 {
 		o.Bundle.Objects = append(o.Bundle.Objects, &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: Bare(fmt.Sprintf("c%d", i))})
@@ -88,8 +88,8 @@ func onlyPlan(t require.TestingT, c *fake.Cluster) *v1alpha1.InstallPlan {
 	return all[0]
 }
 
-// TestAUsersObjectSurvives: it is used as it is.
-func TestAUsersObjectSurvives(t *testing.T) {
+// TestUnmanagedObjectIsNotChanged checks that an object of a user is used as it is.
+func TestUnmanagedObjectIsNotChanged(t *testing.T) {
 	c := World(t, append(existing(), UserSubscription("rich"))...)
 	driven(t, c, 0, makers(Installs(Rich()), Things), plans(Things))
 	require.Equal(t, Complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
@@ -102,8 +102,8 @@ func TestAUsersObjectSurvives(t *testing.T) {
 	require.Equal(t, "role", fake.Find[*rbacv1.RoleBinding](c, NS, "binding").RoleRef.Name)
 }
 
-// TestDeletingAPlanDeletesNoStep at any time of its life.
-func TestDeletingAPlanDeletesNoStep(t *testing.T) {
+// TestDeletedPlanKeepsTheObjectsOfItsSteps checks the deletion of a plan at any time.
+func TestDeletedPlanKeepsTheObjectsOfItsSteps(t *testing.T) {
 	for rounds := range maxRounds {
 		c := World(t, UserSubscription("rich"))
 		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(Installs(Rich()), Things), plans(Things)}}
@@ -130,8 +130,8 @@ func TestDeletingAPlanDeletesNoStep(t *testing.T) {
 	}
 }
 
-// TestTwoCreatorsEndWithTheUnion, whatever they see and whenever they stop.
-func TestTwoCreatorsEndWithTheUnion(t *testing.T) {
+// TestTwoManagersCreateOnePlanWithAllOwners checks managers that observe any Subscriptions and stop at any time.
+func TestTwoManagersCreateOnePlanWithAllOwners(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := NewWorld(UserSubscription("a"), UserSubscription("b"))
 		require.NoError(t, err)
@@ -199,14 +199,14 @@ func TestTwoCreatorsEndWithTheUnion(t *testing.T) {
 	})
 }
 
-// TestFaultsOnlyDelay: lost writes, lost answers, conflicts and crashes change nothing in the end, and on the way no
-// step object appears before the plan says that it started.
-func TestFaultsOnlyDelay(t *testing.T) {
+// TestFaultsDoNotChangeTheResult checks lost writes, lost answers, conflicts and crashes. No object of a step is
+// created before the plan has started.
+func TestFaultsDoNotChangeTheResult(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects, written := []olmcore.Object{UserSubscription("rich")}, map[string]string{"Service": "service", "ConfigMap": "config"}
 		if Maybe(t, "over objects that are there") {
 			objects = append(objects, existing()...)
-			delete(written, "Service") // the user's
+			delete(written, "Service") // of the user
 		}
 		c, err := NewWorld(objects...)
 		require.NoError(t, err)
@@ -255,14 +255,14 @@ func everyPlan(t require.TestingT, c *fake.Cluster) []*v1alpha1.InstallPlan {
 	return all
 }
 
-// kept are the kinds that the users of the storm do not delete.
+// kept contains the kinds that the users of the storm do not delete.
 var kept = []string{"Namespace", "OperatorGroup", "Subscription", "CatalogSource", "CustomResourceDefinition"}
 
-// interferences are what users do to a namespace while it is installed into.
+// interferences returns what users do to a namespace during an installation.
 func interferences(c *fake.Cluster, run func(time.Duration)) map[string]func(*rapid.T) {
 	anyObject := func(t *rapid.T) olmcore.Object { return rapid.SampledFrom(c.Objects()).Draw(t, "object") }
 	edits := 0
-	// What does not exist any more is not edited, and that is no error here.
+	// A user cannot edit an object that was deleted. This is no error here.
 	return map[string]func(*rapid.T){
 		"run": func(t *rapid.T) { run(time.Duration(rapid.IntRange(0, 90).Draw(t, "seconds")) * time.Second) },
 		"approve": func(t *rapid.T) {
@@ -298,9 +298,10 @@ func interferences(c *fake.Cluster, run func(time.Duration)) map[string]func(*ra
 	}
 }
 
-// TestUsersMayInterfere: they approve and take it back, delete and edit whatever they like while writes fail; once they
-// leave it alone, every plan that a Subscription refers to is Complete and owned by it.
-func TestUsersMayInterfere(t *testing.T) {
+// TestPlansConvergeAfterUsersInterfere checks users who approve, withdraw approvals, delete and edit objects while
+// writes fail. Once they stop, every plan that a Subscription references is Complete and has that Subscription as an
+// owner.
+func TestPlansConvergeAfterUsersInterfere(t *testing.T) {
 	inline := Rich()
 	image, bundle := ImageOf(t, inline)
 	bundle.UID, bundle.ResourceVersion, bundle.CreationTimestamp = "", "", metav1.Time{}
@@ -343,7 +344,7 @@ func TestUsersMayInterfere(t *testing.T) {
 	})
 }
 
-// sweeps is the controller that keeps a namespace in order.
+// sweeps returns the controller of package sweep.
 func sweeps(config installplan.Config) fake.Controller {
 	kind := v1alpha1.SchemeGroupVersion.WithKind("Subscription")
 	return fake.Controller{
@@ -363,8 +364,8 @@ func controllers() []fake.Controller {
 	return []fake.Controller{makers(Installs(Rich()), Things), plans(Things), sweeps(Things)}
 }
 
-// endState is every object of a cluster without what differs from run to run: numbers, times, and whether a step's
-// object was there before we looked.
+// endState returns every object of a cluster without fields that differ between runs: numbers, times, and whether the
+// object of a step existed before it was observed.
 func endState(t require.TestingT, c *fake.Cluster) map[string]any {
 	names := map[string]string{}
 	for _, o := range c.Objects() {
@@ -418,7 +419,7 @@ func historyWorld(t require.TestingT, over bool) *fake.Cluster {
 	return c
 }
 
-// undisturbed are the end states of worlds in which nothing goes wrong.
+// undisturbed contains the final states of clusters without faults.
 var undisturbed = sync.OnceValue(func() map[bool]map[string]any {
 	out := map[bool]map[string]any{}
 	for _, over := range []bool{false, true} {
@@ -437,8 +438,8 @@ type panicking struct{}
 func (panicking) Errorf(string, ...any) {}
 func (panicking) FailNow()              { panic("the undisturbed world fails") }
 
-// disturbed is what becomes of a reconcile's actions: they run whole, up to any one, without any one, with any one
-// twice, or not at all.
+// disturbed returns which actions of a reconcile are run: all of them, those up to any action, all but one, all with
+// one repeated, or none.
 func disturbed(t *rapid.T, actions []olmcore.Action) []olmcore.Action {
 	if len(actions) == 0 {
 		return nil
@@ -455,9 +456,9 @@ func disturbed(t *rapid.T, actions []olmcore.Action) []olmcore.Action {
 	return actions
 }
 
-// TestAnyHistoryEndsTheSame: an executor that stops anywhere, loses or repeats writes, reads a cache that is behind and
-// forgets what it knew changes nothing in the end.
-func TestAnyHistoryEndsTheSame(t *testing.T) {
+// TestInterruptedControllersReachTheSameState checks controllers that stop anywhere, lose or repeat writes, read a
+// stale cache, and forget their memory.
+func TestInterruptedControllersReachTheSameState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		over := Maybe(t, "over objects that are there")
 		c := historyWorld(t, over)
@@ -473,7 +474,7 @@ func TestAnyHistoryEndsTheSame(t *testing.T) {
 					name := controller.Name + key.String()
 					result, err := controller.Reconcile(t.Context(), view, key, c.Now(), memory[name])
 					if err != nil {
-						continue // gone in the meantime
+						continue // deleted meanwhile
 					}
 					actions := disturbed(t, result.Actions)
 					err = olmcore.Run(t.Context(), c, actions)

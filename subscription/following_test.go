@@ -201,7 +201,7 @@ func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
 // TestSubscriptionLeavesAPlanThatWasNotNeeded checks which plan a Subscription references once it has its version and
 // its plan was superseded. Another writer or an earlier plan installed the version.
 func TestSubscriptionLeavesAPlanThatWasNotNeeded(t *testing.T) {
-	ended := installedIs(corev1.ConditionFalse, "Superseded", "what it was made for came another way", 8)
+	ended := installedIs(corev1.ConditionFalse, "Superseded", "the versions of its Subscriptions are installed", 8)
 	unstarted := func(p *v1alpha1.InstallPlan) { p.Status.Plan, p.Status.StartTime = nil, nil }
 	begun := func(p *v1alpha1.InstallPlan) { p.Status.StartTime = secondp(3) }
 	stranger := func(p *v1alpha1.InstallPlan) { p.OwnerReferences = nil }

@@ -73,7 +73,7 @@ func TestPlanWithoutStepsEndsAfterAManualInstallation(t *testing.T) {
 	ended := w.plans()[0]
 	require.Equal(t, plan.UID, ended.UID)
 	require.Equal(t, v1alpha1.InstallPlanPhaseFailed, ended.Status.Phase)
-	require.Equal(t, "what it was made for came another way", ended.Status.Message)
+	require.Equal(t, "the versions of its Subscriptions are installed", ended.Status.Message)
 	alpha := w.status("alpha")
 	require.EqualValues(t, v1alpha1.SubscriptionStateAtLatest, alpha.State)
 	require.Equal(t, csvName("alpha", 1), alpha.InstalledCSV)

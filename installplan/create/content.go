@@ -24,72 +24,106 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// content is what a plan of a resolution installs.
+// content is what a plan of a resolution installs, and what prevents it.
 type content struct {
 	steps []*v1alpha1.Step
-	// lookups are the images that steps refer to the unpacked bundles of.
+	// lookups contains the images of the unpacked bundles that steps reference.
 	lookups []v1alpha1.BundleLookup
-	// account is the one that the plan is made under; empty for none.
+	// pending contains the images that must be unpacked before the plan is created.
+	pending []v1alpha1.BundleLookup
+	// problems explains why operators cannot be installed yet.
+	problems []olmcore.Diagnostic
+	// refused explains why no plan can be created. It is zero if a plan is possible.
+	refused olmcore.Cause
+	// account is the ServiceAccount that installs the plan, or empty.
 	account string
 	hash    string
-	// refused is why no plan can be made of it; zero if one can.
-	refused olmcore.Cause
 }
 
-// contentOf returns the content of the whole resolution, the images that must be unpacked first, and why an operator
-// cannot be installed yet.
-func contentOf(in Input) (c content, pending []v1alpha1.BundleLookup, problems []olmcore.Diagnostic) {
-	refuse := func(of []string, format string, args ...any) {
-		problem := in.diagnose(of, olmcore.Error, ReasonBundleInvalid, "%s", report.Clip(fmt.Sprintf(format, args...)))
-		problems = append(problems, problem)
-		message := strings.TrimPrefix(c.refused.Message+"; "+problem.Message, "; ")
-		c.refused = olmcore.Cause{Reason: ReasonErrorPreventedUnpacking, Message: message}
-	}
+// contentOf returns the content of the whole resolution.
+func contentOf(in *Input) (c content) {
 	operators := slices.Clone(in.Resolution.Operators)
 	slices.SortStableFunc(operators, func(a, b olmcore.Operator) int { return strings.Compare(a.Name, b.Name) })
 	unpacked := fromImages(in.Resolution, in.Namespace, in.Config)
 	for _, o := range operators {
-		write := bundle.Literal
 		if unpacked[o.Name] {
-			lookup, err := bundle.NewLookup(o, in.Now)
-			cm := configMapOf(in, o)
-			content, complete := bundle.Complete(cm, o.Bundle.Image)
-			if !complete {
-				problems = append(problems, in.diagnose(o.For, olmcore.Warning, ReasonBundleNotUnpacked,
-					"operator %s: the objects of bundle image %s are not known", o.Name, o.Bundle.Image))
-				if err == nil {
-					pending = append(pending, lookup)
-				}
-				continue
-			}
-			lookup.Conditions = nil
-			c.lookups = append(c.lookups, lookup)
-			o.Bundle.Objects, write = content.Bundle.Objects, references(cm, content.Digest, o)
+			c = c.and(contentOfImage(in, o))
+		} else {
+			c = c.and(contentOfOperator(in, o, bundle.Literal))
 		}
-		steps, err := bundle.Steps(o, in.Namespace, write)
-		if err != nil {
-			refuse(o.For, "%s", err)
-		}
-		c.steps = append(c.steps, steps...)
 	}
 	for _, s := range input.ByName(in.Resolution.Generated) {
-		step, err := subscriptionStep(s, in.Namespace)
-		if err != nil {
-			refuse(nil, "Subscription %s: %s", s.Name, err)
-			continue
-		}
-		c.steps = append(c.steps, step)
+		c = c.and(contentOfSubscription(in, s))
 	}
 	slices.SortStableFunc(c.steps, func(a, b *v1alpha1.Step) int { // the steps of one operator keep their order
 		return cmp.Or(cmp.Compare(kinds.OrderOf(a), kinds.OrderOf(b)), strings.Compare(a.Resolving, b.Resolving))
 	})
 	c.account = relation.PrescribedAccount(in.OperatorGroups.Items)
 	c.hash = contentHash(in.Namespace, c.account, c.steps)
-	return c, pending, problems
+	return c
 }
 
-// configMapOf returns the ConfigMap that an operator's bundle image is unpacked into, nil for none.
-func configMapOf(in Input, o olmcore.Operator) *corev1.ConfigMap {
+// and returns the content of c and other, without account and hash.
+func (c content) and(other content) content {
+	c.steps = slices.Concat(c.steps, other.steps)
+	c.lookups = slices.Concat(c.lookups, other.lookups)
+	c.pending = slices.Concat(c.pending, other.pending)
+	c.problems = slices.Concat(c.problems, other.problems)
+	if other.refused != (olmcore.Cause{}) {
+		message := strings.TrimPrefix(c.refused.Message+"; "+other.refused.Message, "; ")
+		c.refused = olmcore.Cause{Reason: other.refused.Reason, Message: message}
+	}
+	return c
+}
+
+// contentOfOperator returns the content of one operator, with manifests as write encodes them.
+func contentOfOperator(in *Input, o olmcore.Operator, write bundle.Manifest) content {
+	steps, err := bundle.Steps(o, in.Namespace, write)
+	if err != nil {
+		return content{steps: steps}.and(refuse(in, o.For, err.Error()))
+	}
+	return content{steps: steps}
+}
+
+// contentOfImage returns the content of an operator whose objects come from its unpacked bundle image.
+func contentOfImage(in *Input, o olmcore.Operator) content {
+	lookup, err := bundle.NewLookup(o, in.Now)
+	cm := configMapOf(in, o)
+	unpacked, complete := bundle.Complete(cm, o.Bundle.Image)
+	if !complete {
+		c := content{problems: []olmcore.Diagnostic{in.diagnose(o.For, olmcore.Warning, ReasonBundleNotUnpacked,
+			"operator %s: the objects of bundle image %s are not known", o.Name, o.Bundle.Image)}}
+		if err == nil {
+			c.pending = []v1alpha1.BundleLookup{lookup}
+		}
+		return c
+	}
+	lookup.Conditions = nil
+	o.Bundle.Objects = unpacked.Bundle.Objects
+	c := content{lookups: []v1alpha1.BundleLookup{lookup}}
+	return c.and(contentOfOperator(in, o, references(cm, unpacked.Digest, o)))
+}
+
+// contentOfSubscription returns the step that creates the Subscription of a dependency.
+func contentOfSubscription(in *Input, s *v1alpha1.Subscription) content {
+	step, err := subscriptionStep(s, in.Namespace)
+	if err != nil {
+		return refuse(in, nil, fmt.Sprintf("Subscription %s: %s", s.Name, err))
+	}
+	return content{steps: []*v1alpha1.Step{step}}
+}
+
+// refuse returns the content of a bundle that cannot be installed. of names the Subscriptions that it is for.
+func refuse(in *Input, of []string, message string) content {
+	problem := in.diagnose(of, olmcore.Error, ReasonBundleInvalid, "%s", report.Clip(message))
+	return content{
+		problems: []olmcore.Diagnostic{problem},
+		refused:  olmcore.Cause{Reason: ReasonErrorPreventedUnpacking, Message: problem.Message},
+	}
+}
+
+// configMapOf returns the ConfigMap with the unpacked bundle image of an operator, or nil.
+func configMapOf(in *Input, o olmcore.Operator) *corev1.ConfigMap {
 	name := bundle.Name(o.Bundle.Image)
 	for _, cm := range in.ConfigMaps.Items {
 		if cm.Namespace == o.Catalog.Namespace && cm.Name == name {
@@ -99,8 +133,8 @@ func configMapOf(in Input, o olmcore.Operator) *corev1.ConfigMap {
 	return nil
 }
 
-// references are manifests that refer to the ConfigMap that holds the bundle. The properties go with the
-// ClusterServiceVersion alone, which uses them; a plan must fit into one object.
+// references returns a function for manifests that reference the ConfigMap with the unpacked bundle. Only the manifest
+// of the ClusterServiceVersion contains the properties, so that the plan fits into one object.
 func references(cm *corev1.ConfigMap, digest string, o olmcore.Operator) bundle.Manifest {
 	return func(object olmcore.Object, _ bool) (string, error) {
 		ref := manifest.Ref{Digest: digest, Source: manifest.Source{
@@ -131,11 +165,12 @@ func subscriptionStep(s *v1alpha1.Subscription, namespace string) (*v1alpha1.Ste
 	if err != nil {
 		return nil, err
 	}
-	return bundle.NewStep(s.Spec.StartingCSV, s, text, types.NamespacedName{Namespace: s.Spec.CatalogSourceNamespace, Name: s.Spec.CatalogSource})
+	catalog := types.NamespacedName{Namespace: s.Spec.CatalogSourceNamespace, Name: s.Spec.CatalogSource}
+	return bundle.NewStep(s.Spec.StartingCSV, s, text, catalog)
 }
 
-// contentHash identifies what a plan installs: the namespace, the versions, the steps, whatever their order, and the
-// account under which it is made. Who owns the plan, who must approve it and how far it is are no part of it.
+// contentHash returns the hash of what a plan installs: the namespace, the versions, the steps in any order, and the
+// ServiceAccount. Owners, approval and progress of a plan do not change its hash.
 func contentHash(namespace, account string, steps []*v1alpha1.Step) string {
 	type content struct { // fields in alphabetical order, so that their JSON is canonical
 		Group           string `json:"group"`
@@ -171,8 +206,8 @@ func contentHash(namespace, account string, steps []*v1alpha1.Step) string {
 	return hash
 }
 
-// versionsOf returns the ClusterServiceVersions of steps, in their order and each once; never nil, as the API requires
-// the list.
+// versionsOf returns the distinct ClusterServiceVersions of steps, in their order. The API requires the list, so it is
+// never nil.
 func versionsOf(steps []*v1alpha1.Step) []string {
 	names := []string{}
 	for _, s := range steps {
@@ -183,7 +218,7 @@ func versionsOf(steps []*v1alpha1.Step) []string {
 	return names
 }
 
-// catalogsOf returns the CatalogSources of steps, sorted; never nil.
+// catalogsOf returns the sorted CatalogSources of steps. It is never nil.
 func catalogsOf(steps []*v1alpha1.Step) []string {
 	names := sets.New[string]()
 	for _, s := range steps {

@@ -21,14 +21,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOrderOfTheStepsOfANewPlan: by class, then by operator, whatever the order of the resolution.
+// TestNewPlanOrdersStepsByKindThenOperator checks that the steps of a new plan are sorted by kind and then by operator,
+// in any order of the resolution.
 //
 // OLM's cases: an update becomes a plan, with its dependency's Subscription; a dependency brings its steps and a
 // Subscription; other objects of a bundle become steps.
-func TestOrderOfTheStepsOfANewPlan(t *testing.T) {
+func TestNewPlanOrdersStepsByKindThenOperator(t *testing.T) {
 	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: Bare("s")}
 	b := Operator("b", secret)
-	b.Catalog.Name = "another"
+	b.Catalog.Name = "a version with another name"
 	generated := Subscription("dep", func(s *v1alpha1.Subscription) { s.Spec.CatalogSource = "" })
 	want := []string{
 		"ClusterServiceVersion b.v1", "ClusterServiceVersion rich.v1", "CustomResourceDefinition things.example.com", "ServiceAccount rich", "BundleSecret s",
@@ -52,12 +53,13 @@ func TestOrderOfTheStepsOfANewPlan(t *testing.T) {
 			steps = append(steps, s.Resource.Kind+" "+name)
 		}
 		require.Equal(t, want, steps)
-		require.Equal(t, []string{"another", "cool"}, got.Status.CatalogSources, "sorted, each once, none without a name")
+		require.Equal(t, []string{"a version with another name", "cool"}, got.Status.CatalogSources, "sorted, each once, none without a name")
 	}
 }
 
-// TestContentHashHasNoOrder: a bundle that lists its objects otherwise is the same content, and meets the same plan.
-func TestContentHashHasNoOrder(t *testing.T) {
+// TestContentHashIgnoresOrderOfObjects checks that a bundle with its objects in another order has the same hash, and so
+// the same plan.
+func TestContentHashIgnoresOrderOfObjects(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("rich")}
 	o, other := Rich(), Rich()
 	slices.Reverse(other.Bundle.Objects)
@@ -67,8 +69,9 @@ func TestContentHashHasNoOrder(t *testing.T) {
 	require.NotEqual(t, p.Name, Made(t, Planned(t, CreateInput(subs, other))).Name)
 }
 
-// TestManifestsOfANewPlan: no status, and what has no name goes by its prefix.
-func TestManifestsOfANewPlan(t *testing.T) {
+// TestManifestsContainNoStatus checks that manifests contain no status, and that the step of an object without a name
+// has its generateName.
+func TestManifestsContainNoStatus(t *testing.T) {
 	o := Operator("a", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}})
 	o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Status.Phase = v1alpha1.CSVPhaseSucceeded
 	steps, err := bundle.Steps(o, NS, bundle.Literal)
@@ -84,11 +87,12 @@ func TestManifestsOfANewPlan(t *testing.T) {
 	require.NotContains(t, got.Status.Plan[1].Resource.Manifest, "status")
 }
 
-// TestImageThatIsNotUnpackedIsLookedUp, and no plan is made before.
+// TestPlanWaitsForUnpackedImages checks that an image that is not unpacked becomes a lookup, and that no plan is
+// created before.
 //
 // OLM's cases: a pending lookup: no plan, and the Subscription says so; an image gives a lookup with both conditions,
 // and no plan yet.
-func TestImageThatIsNotUnpackedIsLookedUp(t *testing.T) {
+func TestPlanWaitsForUnpackedImages(t *testing.T) {
 	o, _ := ImageOf(t, Operator("a"))
 	subs := []*v1alpha1.Subscription{Subscription("a")}
 	out, err := create.Plan(Completed(create.Input{Now: Noon, Namespace: NS, Subscriptions: olmcore.Found(subs...), Resolution: Installs(o)(subs)}))
@@ -103,8 +107,8 @@ func TestImageThatIsNotUnpackedIsLookedUp(t *testing.T) {
 	Same(t, []string{"BundleNotUnpacked"}, Reasons(out.Result))
 }
 
-// TestReportsBundlesThatCannotBePlanned: never a plan that installs a part.
-func TestReportsBundlesThatCannotBePlanned(t *testing.T) {
+// TestInvalidBundleBlocksTheWholePlan checks that no plan is created if one of its bundles cannot be installed.
+func TestInvalidBundleBlocksTheWholePlan(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("a"), Subscription("b")}
 	image := olmcore.Operator{Name: "b.v1", Package: "b", Bundle: olmcore.Bundle{Image: "quay.io/b@sha256:1"}}
 	two, misnamed, bare, strange := Operator("b"), Operator("b"), Operator("b"), Operator("b")
@@ -118,12 +122,18 @@ func TestReportsBundlesThatCannotBePlanned(t *testing.T) {
 		reason   string
 		message  string
 	}{
-		"an image": {image, create.ReasonBundleNotUnpacked, "operator b.v1: the objects of bundle image quay.io/b@sha256:1 are not known"},
-		"nothing":  {bare, create.ReasonBundleInvalid, "operator b.v1: its bundle has neither objects nor an image"},
-		"two CSVs": {two, create.ReasonBundleInvalid, "operator b.v1: its bundle has more than one ClusterServiceVersion"},
-		"another":  {misnamed, create.ReasonBundleInvalid, `operator b.v2: its bundle's ClusterServiceVersion is named "b.v1"`},
-		"property": {strange, create.ReasonBundleInvalid, `operator b.v1: failed to load bundle properties for "b.v1": json: error calling MarshalJSON for type json.RawMessage: unexpected end of JSON input`},
-		"large":    {large, create.ReasonPlanTooLarge, ""},
+		"an image that is not unpacked": {
+			image, create.ReasonBundleNotUnpacked, "operator b.v1: the objects of bundle image quay.io/b@sha256:1 are not known",
+		},
+		"an empty bundle": {bare, create.ReasonBundleInvalid, "operator b.v1: its bundle has neither objects nor an image"},
+		"two CSVs":        {two, create.ReasonBundleInvalid, "operator b.v1: its bundle has more than one ClusterServiceVersion"},
+		"a version with another name": {
+			misnamed, create.ReasonBundleInvalid, `operator b.v2: its bundle's ClusterServiceVersion is named "b.v1"`,
+		},
+		"an invalid property": {
+			strange, create.ReasonBundleInvalid, `operator b.v1: failed to load bundle properties for "b.v1": json: error calling MarshalJSON for type json.RawMessage: unexpected end of JSON input`,
+		},
+		"a bundle that is too large": {large, create.ReasonPlanTooLarge, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := Planned(t, CreateInput(subs, Operator("a"), c.operator))
@@ -136,9 +146,9 @@ func TestReportsBundlesThatCannotBePlanned(t *testing.T) {
 	}
 }
 
-// TestOddObjectsOfABundle: an object that is there twice is two steps, as in OLM, and an empty map of a schema is left
-// out.
-func TestOddObjectsOfABundle(t *testing.T) {
+// TestDuplicateObjectsAndEmptySchemasOfABundle checks that a duplicate object gets two steps, as in OLM, and that an
+// empty map of a schema is omitted.
+func TestDuplicateObjectsAndEmptySchemasOfABundle(t *testing.T) {
 	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "s"}}
 	crd := CRDObject("v1")
 	crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
@@ -149,10 +159,11 @@ func TestOddObjectsOfABundle(t *testing.T) {
 	require.NotContains(t, steps[3].Resource.Manifest, "properties")
 }
 
-// TestStepsOfABundle: their order, kinds, and what the version carries.
+// TestBundleStepsAreOrdered checks the order and the kinds of the steps of a bundle, and the manifest of its
+// ClusterServiceVersion.
 //
 // OLM's cases: a new Subscription gets the steps of a version; an update replaces what is installed.
-func TestStepsOfABundle(t *testing.T) {
+func TestBundleStepsAreOrdered(t *testing.T) {
 	o := Operator("a",
 		&corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "s"}},
 		CRDObject("v1"))
@@ -182,18 +193,19 @@ func TestStepsOfABundle(t *testing.T) {
 	require.Equal(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"replicas":1}}`+"\n", steps[3].Resource.Manifest)
 }
 
-// TestWhatABundleMustSay: the ConfigMap of another image, or of another namespace's catalog, is not the operator's.
-func TestWhatABundleMustSay(t *testing.T) {
+// TestOnlyMatchingConfigMapsAreUsed checks that a ConfigMap is used only if it is in the namespace of the catalog,
+// contains the image of the operator, and is not being deleted.
+func TestOnlyMatchingConfigMapsAreUsed(t *testing.T) {
 	full := Filled(map[string]string{"csv.yaml": EtcdCSV})
 	o := olmcore.Operator{Name: "etcd.v1", Package: "a", Catalog: types.NamespacedName{Namespace: "olm", Name: "cool"}, Bundle: olmcore.Bundle{Image: BundleImage}}
 	for name, c := range map[string]struct {
 		change func(*corev1.ConfigMap)
 		made   bool
 	}{
-		"the operator's":       {func(*corev1.ConfigMap) {}, true},
-		"of another namespace": {func(cm *corev1.ConfigMap) { cm.Namespace = "elsewhere" }, false},
-		"of another image":     {func(cm *corev1.ConfigMap) { cm.Annotations["olm.sourceImage"] = "other" }, false},
-		"that goes":            {func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = Ago(0) }, false},
+		"of the operator":       {func(*corev1.ConfigMap) {}, true},
+		"of another namespace":  {func(cm *corev1.ConfigMap) { cm.Namespace = "elsewhere" }, false},
+		"of another image":      {func(cm *corev1.ConfigMap) { cm.Annotations["olm.sourceImage"] = "other" }, false},
+		"that is being deleted": {func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = Ago(0) }, false},
 	} {
 		cm := full.DeepCopy()
 		c.change(cm)

@@ -17,7 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// The plan of a resolution: the object first, its steps once the Subscriptions refer to it.
+// ExampleGather creates the plan of a resolution. Its steps are written in a later call, once the Subscriptions
+// reference it.
 func ExampleGather() {
 	sub := &v1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "etcd", UID: "1", ResourceVersion: "8"},

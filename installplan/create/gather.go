@@ -17,7 +17,9 @@ import (
 
 // Gather reads the Input of Plan for a namespace. The caller sets Now, and Owners if it needs them. Any failed read is
 // an error, also of a kind that the Reader does not read.
-func Gather(ctx context.Context, r olmcore.Reader, namespace string, resolution olmcore.Resolution, config installplan.Config) (Input, error) {
+func Gather(
+	ctx context.Context, r olmcore.Reader, namespace string, resolution olmcore.Resolution, config installplan.Config,
+) (Input, error) {
 	in := Input{
 		Namespace: namespace, Resolution: resolution, Config: config,
 		ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](), ConfigMaps: olmcore.Found[*corev1.ConfigMap](),
@@ -40,14 +42,14 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, resolution 
 	return in, nil
 }
 
-// all lists the objects of a namespace; unknown is what cannot be told without them.
+// all lists the objects of a namespace. unknown describes what depends on them.
 func all[T olmcore.Object](ctx context.Context, r olmcore.Reader, to *olmcore.Observed[T], namespace, unknown string) error {
 	list, err := olmcore.List[T](ctx, r, namespace, nil)
 	*to = olmcore.Found(list...)
 	return olmcore.Needed(err, unknown)
 }
 
-// add reads one object into a list, each once.
+// add reads one object and adds it to a list that does not contain it.
 func add[T olmcore.Object](ctx context.Context, r olmcore.Reader, to *olmcore.Observed[T], namespace, name, unknown string) error {
 	o, err := olmcore.Get[T](ctx, r, namespace, name)
 	key := olmcore.KeyOf(o)

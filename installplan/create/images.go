@@ -21,10 +21,10 @@ import (
 // digestLength is the length of the digest of an unpacked bundle.
 const digestLength = 64
 
-// fromImages returns the names of the operators whose objects come from their unpacked bundle image: those that the
-// catalog describes by an image alone, and, while the steps of the others do not fit into one InstallPlan, those that
-// have an image and whose plan becomes smallest by it. No other bundle is unpacked if the plan is too large even with
-// all of them unpacked.
+// fromImages returns the names of the operators whose objects come from their unpacked bundle image. These are
+// operators that the catalog describes by an image alone. If the steps of the other operators do not fit into one
+// InstallPlan, operators with an image are added, those that save the most first. No operator is added if the plan
+// would be too large even then.
 //
 // Differs: OLM unpacks every bundle that has an image.
 func fromImages(resolution olmcore.Resolution, namespace string, config installplan.Config) map[string]bool {
@@ -35,7 +35,7 @@ func fromImages(resolution olmcore.Resolution, namespace string, config installp
 		}
 	}
 	if !slices.ContainsFunc(resolution.Operators, hasImageAndObjects) {
-		return names // no other bundle can be unpacked, whatever the size
+		return names // no other operator has an image
 	}
 	limit := cmp.Or(config.MaxStatusBytes, installplan.DefaultMaxStatusBytes)
 	total, savings := sizes(resolution, namespace)
@@ -56,14 +56,14 @@ func fromImages(resolution olmcore.Resolution, namespace string, config installp
 	return names
 }
 
-// saving is how much smaller a plan becomes if the bundle of an operator is unpacked.
+// saving is the number of bytes by which a plan becomes smaller if the bundle of an operator is unpacked.
 type saving struct {
 	name  string
 	bytes int
 }
 
-// sizes returns the size of the plan of a resolution if no bundle is unpacked that has objects, and what unpacking each
-// such bundle saves, largest first. Operators with an image alone are not counted.
+// sizes returns the size of the plan of a resolution without unpacked bundles, and what unpacking each bundle saves,
+// largest first. Operators with an image alone are not counted.
 func sizes(resolution olmcore.Resolution, namespace string) (total int, savings []saving) {
 	for _, o := range resolution.Operators {
 		if hasImageAlone(o) {
@@ -101,11 +101,11 @@ func hasImageAndObjects(o olmcore.Operator) bool {
 	return o.Bundle.Image != "" && len(o.Bundle.Objects) > 0
 }
 
-// unpackedBytes returns the size in a plan of an operator whose objects are in an unpacked bundle: the steps that refer
-// to its ConfigMap, and the lookup. The properties are in both.
+// unpackedBytes returns the size of an operator in a plan if its bundle is unpacked: its steps reference a ConfigMap,
+// and a lookup is added. Both contain the properties.
 func unpackedBytes(o olmcore.Operator, namespace string) int {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: o.Catalog.Namespace, Name: bundle.Name(o.Bundle.Image)}}
-	steps, _ := bundle.Steps(o, namespace, references(cm, strings.Repeat("0", digestLength), o)) // whose literal form was valid
+	steps, _ := bundle.Steps(o, namespace, references(cm, strings.Repeat("0", digestLength), o)) // the caller checked that the steps are valid
 	lookup, _ := bundle.NewLookup(o, time.Time{})
 	lookup.Conditions = nil
 	return bytesOf(steps, []v1alpha1.BundleLookup{lookup})

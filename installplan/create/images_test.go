@@ -16,9 +16,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestBundlesThatAreUnpackedSoThatAPlanFits checks which bundles of a plan of at most 100,000 bytes are unpacked from
+// TestLargestBundlesAreUnpackedIfThePlanIsTooLarge checks which bundles of a plan of at most 100,000 bytes are unpacked from
 // their images, and that no bundle is unpacked if the plan is too large in any case.
-func TestBundlesThatAreUnpackedSoThatAPlanFits(t *testing.T) {
+func TestLargestBundlesAreUnpackedIfThePlanIsTooLarge(t *testing.T) {
 	type sized struct {
 		image               bool
 		content, properties int // bytes
@@ -28,10 +28,10 @@ func TestBundlesThatAreUnpackedSoThatAPlanFits(t *testing.T) {
 		operators plan
 		want      []string
 	}{
-		"it fits":                         {plan{"a": {true, 40_000, 0}, "b": {true, 40_000, 0}}, nil},
-		"the largest":                     {plan{"a": {true, 40_000, 0}, "b": {true, 70_000, 0}}, []string{"b"}},
-		"of equal ones the first by name": {plan{"b": {true, 60_000, 0}, "a": {true, 60_000, 0}}, []string{"a"}},
-		"the one that has an image":       {plan{"a": {true, 40_000, 0}, "b": {false, 70_000, 0}}, []string{"a"}},
+		"it fits":                                {plan{"a": {true, 40_000, 0}, "b": {true, 40_000, 0}}, nil},
+		"the largest":                            {plan{"a": {true, 40_000, 0}, "b": {true, 70_000, 0}}, []string{"b"}},
+		"the first by name of two equal bundles": {plan{"b": {true, 60_000, 0}, "a": {true, 60_000, 0}}, []string{"a"}},
+		"the one that has an image":              {plan{"a": {true, 40_000, 0}, "b": {false, 70_000, 0}}, []string{"a"}},
 		"as many as needed": {
 			plan{"a": {true, 50_000, 0}, "b": {true, 60_000, 0}, "c": {true, 90_000, 0}}, []string{"b", "c"},
 		},

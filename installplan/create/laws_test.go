@@ -18,7 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// anyCreateInput is a namespace with a resolution that may be stale, and plans that may be those of the resolution.
+// anyCreateInput returns an Input of Plan with a resolution that may be stale, and plans that may be those of the
+// resolution.
 func anyCreateInput(t *rapid.T) create.Input {
 	var subs []*v1alpha1.Subscription
 	for _, name := range []string{"a", "b"} {
@@ -65,7 +66,7 @@ func anyCreateInput(t *rapid.T) create.Input {
 	return in
 }
 
-// anySetInput is the Input of one set of such a resolution.
+// anySetInput returns the Input for one set of such a resolution.
 func anySetInput(t *rapid.T) create.Input {
 	in := anyCreateInput(t)
 	if sets := create.Sets(in.Resolution); len(sets) > 0 {
@@ -82,7 +83,7 @@ func createLaws(t *rapid.T) {
 	}
 }
 
-// TestLawsOfSets are those of a plan that is made for one set of Subscriptions.
+// TestLawsOfSets checks the laws for plans that are created for one set of Subscriptions.
 func TestLawsOfSets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		if err := invariant.Laws(createResult, anySetInput(t)); err != nil {
@@ -98,8 +99,8 @@ func createResult(in create.Input) (olmcore.Result, error) {
 
 func TestLaws(t *testing.T) { rapid.Check(t, createLaws) }
 
-// TestNewPlansAreOwnedLabelledAndNumbered: generations grow, every Subscription owns what was made for it, and approval
-// follows the policy.
+// TestNewPlansAreOwnedLabelledAndNumbered checks that generations increase, that Subscriptions own the plans that are
+// created for them, and that the approval follows the Subscriptions.
 func TestNewPlansAreOwnedLabelledAndNumbered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyCreateInput(t)
@@ -137,10 +138,10 @@ func TestNewPlansAreOwnedLabelledAndNumbered(t *testing.T) {
 	})
 }
 
-// FuzzLaws is TestLawsOfCreate for the fuzzer.
+// FuzzLaws runs TestLaws with inputs of the fuzzer.
 func FuzzLaws(f *testing.F) { f.Fuzz(rapid.MakeFuzz(createLaws)) }
 
-// BenchmarkPlan makes the plan of the published bundle with the most objects.
+// BenchmarkPlan creates the plan of the published bundle with the most objects.
 func BenchmarkPlan(b *testing.B) {
 	var largest realdata.Bundle
 	for _, bundle := range realdata.Bundles(b) {

@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// bindingsOf says which account may do what, and that each name occurs once.
+// bindingsOf returns the verbs of each ServiceAccount, and checks that each name occurs once.
 func bindingsOf(t require.TestingT, objects []olmcore.Object) []string {
 	var lines []string
 	verbs, seen := map[string][]string{}, map[string]bool{}
@@ -64,7 +64,7 @@ func may(account string, verbs ...string) v1alpha1.StrategyDeploymentPermissions
 		Rules: []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{""}, Resources: []string{"pods"}}}}
 }
 
-// permitted is a version whose accounts have these permissions in its namespace and in the cluster.
+// permitted returns a version whose ServiceAccounts have these permissions in the namespace and in the cluster.
 func permitted(namespace string, here, everywhere []v1alpha1.StrategyDeploymentPermissions) *v1alpha1.ClusterServiceVersion {
 	c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a.v1"}}
 	c.Spec.InstallStrategy.StrategyName = v1alpha1.InstallStrategyNameDeployment
@@ -72,7 +72,7 @@ func permitted(namespace string, here, everywhere []v1alpha1.StrategyDeploymentP
 	return c
 }
 
-// TestPermissionObjectsAreBitIdentical: names and hashes are those that a cluster which OLM runs already has.
+// TestPermissionObjectsAreBitIdentical checks that names and hashes equal those in clusters that OLM manages.
 //
 // OLM's case: generated names, bit for bit.
 func TestPermissionObjectsAreBitIdentical(t *testing.T) {
@@ -125,19 +125,20 @@ func TestPermissionObjectsAreBitIdentical(t *testing.T) {
 	Same(t, want, objects)
 }
 
-// TestPermissionObjectsOfTwoNamespacesDiffer has cases of OLM.
+// TestClusterRolesOfTwoNamespacesDiffer checks that the names of ClusterRoles depend on the namespace, and those of
+// Roles do not. It includes OLM's cases.
 //
 // OLM's case: several Roles of several accounts; other namespaces, other ClusterRoles.
-func TestPermissionObjectsOfTwoNamespacesDiffer(t *testing.T) {
+func TestClusterRolesOfTwoNamespacesDiffer(t *testing.T) {
 	a, err := olmcore.PermissionObjects(etcd("a"))
 	require.NoError(t, err)
 	b, err := olmcore.PermissionObjects(etcd("b"))
 	require.NoError(t, err)
-	require.Equal(t, a[1].GetName(), b[1].GetName(), "the Role's name says nothing of the namespace")
+	require.Equal(t, a[1].GetName(), b[1].GetName(), "the name of the Role does not depend on the namespace")
 	require.NotEqual(t, a[3].GetName(), b[3].GetName(), "ClusterRoles are shared by all namespaces")
 }
 
-func TestDefaultAccountIsNotCreated(t *testing.T) {
+func TestDefaultServiceAccountIsNotCreated(t *testing.T) {
 	c := etcd("ops")
 	c.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName = "default"
 	c.Spec.InstallStrategy.StrategySpec.ClusterPermissions = nil
@@ -154,9 +155,9 @@ func TestPermissionObjectsNeedADeploymentStrategy(t *testing.T) {
 	require.ErrorContains(t, err, "unrecognized install strategy")
 }
 
-// TestPermissionsThatAreAskedForTwice give one pair of objects, and an account of the cluster's permissions alone has
-// no namespace, as in OLM.
-func TestPermissionsThatAreAskedForTwice(t *testing.T) {
+// TestDuplicatePermissionsAreMerged checks that duplicate permissions give one pair of objects, and that a
+// ServiceAccount with cluster permissions only has no namespace, as in OLM.
+func TestDuplicatePermissionsAreMerged(t *testing.T) {
 	permission := v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: "x", Rules: Rules()}
 	twice := []v1alpha1.StrategyDeploymentPermissions{permission, permission}
 	kinds := func(namespaced, cluster []v1alpha1.StrategyDeploymentPermissions) (out []string) {
@@ -173,11 +174,11 @@ func TestPermissionsThatAreAskedForTwice(t *testing.T) {
 	require.Equal(t, []string{"ServiceAccount ", "ClusterRole ", "ClusterRoleBinding "}, kinds(nil, twice))
 }
 
-// TestPermissionsOfSeveralAccounts: each Role has a name and a binding of its own, which binds it to its account.
+// TestEachRoleIsBoundToItsServiceAccount checks that each Role has its own name, and a binding to its ServiceAccount.
 //
 // OLM's cases: several Roles of several accounts; other namespaces, other ClusterRoles; permissions of namespace and
 // cluster become steps; the account default gets no step.
-func TestPermissionsOfSeveralAccounts(t *testing.T) {
+func TestEachRoleIsBoundToItsServiceAccount(t *testing.T) {
 	type permissions = []v1alpha1.StrategyDeploymentPermissions
 	for name, c := range map[string]struct {
 		here, everywhere permissions
@@ -214,11 +215,11 @@ func TestPermissionsOfSeveralAccounts(t *testing.T) {
 	}
 }
 
-// TestNamesOfPermissionsStayInRange, whatever the version and its accounts are called: a cut of the base, a dash, and
-// the hash whole.
+// TestPermissionNamesAreNotTooLong checks that the names of permission objects are valid for any version and
+// ServiceAccount. A long name is cut, but its hash is not.
 //
 // OLM's case: any names stay in range.
-func TestNamesOfPermissionsStayInRange(t *testing.T) {
+func TestPermissionNamesAreNotTooLong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z][a-z0-9.-]{0,90}[a-z0-9]`)
 		c := permitted("ops", []v1alpha1.StrategyDeploymentPermissions{may(word.Draw(t, "account"), "get")}, []v1alpha1.StrategyDeploymentPermissions{may(word.Draw(t, "other"), "list")})
@@ -243,10 +244,10 @@ func TestNamesOfPermissionsStayInRange(t *testing.T) {
 	})
 }
 
-// TestHashedNamesAreBitIdentical has the values that OLM's own tests have.
+// TestHashedNamesEqualThoseOfOLM checks the values in the tests of OLM.
 //
 // OLM's case: generated names, bit for bit.
-func TestHashedNamesAreBitIdentical(t *testing.T) {
+func TestHashedNamesEqualThoseOfOLM(t *testing.T) {
 	for _, c := range []struct {
 		base string
 		over []string

@@ -32,148 +32,183 @@ import (
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, ensureInstallPlan and createInstallPlan.
 // Differs: OLM reuses any plan of the same generation, without comparing its content or owners. It writes the
 // references of the Subscriptions last.
-func Plan(in Input) (out Outcome, err error) {
+func Plan(in Input) (Outcome, error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err
 	}
-	if in.Resolution.Failure != nil || len(in.Resolution.Operators)+len(in.Resolution.Generated) == 0 {
-		return Outcome{}, nil
-	}
-	content, lookups, problems := contentOf(in)
-	r := newRequest(in, content)
-	out.Refused = content.refused
-	out.Diagnostics = problems
-	if r.wanted() {
-		out.Lookups = lookups
-	}
-	if len(problems) > 0 || len(r.steps) == 0 {
-		return out, nil
-	}
-	switch plan := r.existing(); {
-	case r.stale(plan):
-		out.Diagnostics = append(out.Diagnostics, in.diagnose(nil, olmcore.Warning, ReasonStaleResolution,
-			"the resolution was made for other Subscriptions than those of namespace %s now", in.Namespace))
-		return out, nil
-	case plan != nil:
-		return reusePlan(r, plan, out), nil
-	case r.wanted():
-		return createPlan(r, out), nil
-	}
-	return out, nil
+	return decide(in), nil
 }
 
-// createPlan returns an Outcome that creates the plan, unless it is too large or has to wait.
-func createPlan(r request, out Outcome) Outcome {
-	if problem := r.tooLarge(cmp.Or(r.in.Config.MaxStatusBytes, installplan.DefaultMaxStatusBytes)); problem != "" {
-		out.Refused = olmcore.Cause{Reason: ReasonPlanTooLarge, Message: problem}
-		out.Diagnostics = append(out.Diagnostics, r.in.diagnose(nil, olmcore.Error, ReasonPlanTooLarge, "%s", problem))
-		return out
+func decide(in Input) Outcome {
+	if in.Resolution.Failure != nil || len(in.Resolution.Operators)+len(in.Resolution.Generated) == 0 {
+		return Outcome{}
 	}
-	out.Result = r.awaitSets()
-	if out.Empty() {
-		out.Result = r.notVisible()
+	f := observe(&in)
+	if len(f.problems) > 0 || len(f.steps) == 0 {
+		return waitForContent(f)
 	}
-	if out.Empty() {
-		out.Result = r.newPlan()
+	plan := f.existing()
+	switch {
+	case f.stale(plan):
+		return Outcome{Result: diagnosed(in.diagnose(nil, olmcore.Warning, ReasonStaleResolution,
+			"the resolution was computed from other Subscriptions than those of namespace %s now", in.Namespace))}
+	case plan != nil:
+		return reusePlan(f, plan)
+	case f.wanted():
+		return createPlan(f)
+	}
+	return Outcome{}
+}
+
+// diagnosed returns a Result with Diagnostics.
+func diagnosed(diagnostics ...olmcore.Diagnostic) olmcore.Result {
+	return olmcore.Result{Diagnostics: diagnostics}
+}
+
+// waitForContent returns an Outcome that reports the problems of the content, and the images to unpack.
+func waitForContent(f *facts) Outcome {
+	out := Outcome{Refused: f.refused, Result: diagnosed(f.problems...)}
+	if f.wanted() {
+		out.Lookups = f.pending
 	}
 	return out
 }
 
+// createPlan returns an Outcome that creates the plan, unless it is too large or has to wait.
+func createPlan(f *facts) Outcome {
+	if problem := f.tooLarge(cmp.Or(f.in.Config.MaxStatusBytes, installplan.DefaultMaxStatusBytes)); problem != "" {
+		return Outcome{
+			Refused: olmcore.Cause{Reason: ReasonPlanTooLarge, Message: problem},
+			Result:  diagnosed(f.in.diagnose(nil, olmcore.Error, ReasonPlanTooLarge, "%s", problem)),
+		}
+	}
+	if waits := waitForSets(f); !waits.Empty() {
+		return Outcome{Result: waits}
+	}
+	if waits := waitForCache(f); !waits.Empty() {
+		return Outcome{Result: waits}
+	}
+	return Outcome{Result: newPlan(f)}
+}
+
 // reusePlan returns an Outcome with a plan that exists. A plan that is not finished becomes the plan of this
 // resolution, too.
-func reusePlan(r request, plan *v1alpha1.InstallPlan, out Outcome) Outcome {
-	out.Plan, out.Generation = olmcore.RefOf(plan).Unversioned(), plan.Spec.Generation
-	for _, s := range r.subscriptions {
-		if r.changed(s) || r.stranded(s, plan.Spec.ClusterServiceVersionNames, plan.UID) {
+func reusePlan(f *facts, plan *v1alpha1.InstallPlan) Outcome {
+	out := Outcome{Plan: olmcore.RefOf(plan).Unversioned(), Generation: plan.Spec.Generation}
+	for _, s := range f.subscriptions {
+		if f.changed(s) || f.stranded(s, plan.Spec.ClusterServiceVersionNames, plan.UID) {
 			out.Subscriptions = append(out.Subscriptions, s.Name)
 		}
 	}
 	switch plan.Status.Phase {
 	case v1alpha1.InstallPlanPhaseComplete:
 	case v1alpha1.InstallPlanPhaseFailed:
-		out.Diagnostics = append(out.Diagnostics, r.in.diagnose(out.Subscriptions, olmcore.Warning, ReasonPreviousPlanFailed,
+		out.Result = diagnosed(f.in.diagnose(out.Subscriptions, olmcore.Warning, ReasonPreviousPlanFailed,
 			"InstallPlan %s has this content and failed: %s", plan.Name, plan.Status.Message))
 	default:
-		out.Result = r.limitedToOwnersOf(plan).join(plan)
+		out.Result = join(f.limitedToOwnersOf(plan), plan)
 	}
 	return out
 }
 
-// join makes an existing plan this resolution's plan, too: owners first, then, once it is referred to, its steps.
-func (r request) join(plan *v1alpha1.InstallPlan) (result olmcore.Result) {
+// join makes an existing plan the plan of this resolution, too. It first writes the owners of the plan. Its steps are
+// written once the Subscriptions reference it.
+func join(f *facts, plan *v1alpha1.InstallPlan) olmcore.Result {
 	after := plan.DeepCopy()
-	result.Diagnostics = r.relate(after)
-	cause := relation.Repaired("another resolution of the namespace came to the same plan")
-	if len(r.manual()) > 0 && plan.Spec.Approval != v1alpha1.ApprovalManual && relation.Untouched(plan) {
+	impossible := diagnosed(f.relate(after)...)
+	cause := relation.Repaired("another resolution of the namespace needs the same plan")
+	if len(f.manual()) > 0 && plan.Spec.Approval != v1alpha1.ApprovalManual && relation.Untouched(plan) {
 		cause = relation.AskForApproval(after)
 	}
-	await := func(reason, format string, args ...any) {
-		result.Diagnostics = append(result.Diagnostics, olmcore.Diagnose(olmcore.Info, reason, olmcore.RefOf(plan), "", format, args...))
+	if sameRelations(plan, after) {
+		return impossible.And(start(f, plan))
 	}
-	earlier := relation.Earlier(plan, r.plans, r.subscriptions)
-	unstarted := slices.IndexFunc(earlier, r.isReplaceable)
-	switch awaited, referred := r.awaited(plan); {
-	case !sameRelations(plan, after):
-		if after.Spec.ClusterServiceVersionNames == nil {
-			after.Spec.ClusterServiceVersionNames = []string{} // which the API requires
-		}
-		result.Actions = append(result.Actions, olmcore.UpdateOf(plan, after, cause))
+	if after.Spec.ClusterServiceVersionNames == nil {
+		after.Spec.ClusterServiceVersionNames = []string{} // the API requires the list
+	}
+	return impossible.And(olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateOf(plan, after, cause)}})
+}
+
+// start returns the write of the steps, or why the plan waits for them.
+func start(f *facts, plan *v1alpha1.InstallPlan) olmcore.Result {
+	earlier := relation.Earlier(plan, f.plans, f.subscriptions)
+	unstarted := slices.IndexFunc(earlier, f.isReplaceable)
+	awaited, referred := f.awaited(plan)
+	switch {
 	case len(plan.Status.Plan)+len(plan.Status.BundleLookups) > 0:
+		return olmcore.Result{}
 	case len(awaited) == 0 && !referred:
-		await(ReasonReferencesAwaited, "no Subscription refers to the plan yet")
+		return waitFor(plan, 0, ReasonReferencesAwaited, "no Subscription references the plan yet")
 	case unstarted >= 0:
-		supersede(&result, earlier[unstarted], plan, r.in.Now)
+		return supersede(earlier[unstarted], plan, f.in.Now)
 	case len(earlier) > 0:
-		await(installplan.ReasonEarlierPlanUnfinished, "%s", relation.Unfinished(earlier))
+		return waitFor(plan, 0, installplan.ReasonEarlierPlanUnfinished, "%s", relation.Unfinished(earlier))
 	case len(awaited) > 0:
-		await(ReasonReferencesAwaited, "Subscription %s does not refer to the plan yet", namesOf(awaited))
-	default: // what starts the plan
-		after = plan.DeepCopy()
-		status := &after.Status
-		status.Phase = v1alpha1.InstallPlanPhaseInstalling
-		if plan.Spec.Approval == v1alpha1.ApprovalManual {
-			status.Phase = v1alpha1.InstallPlanPhaseRequiresApproval
-		}
-		status.Plan, status.BundleLookups = r.steps, r.lookups
-		status.CatalogSources = catalogsOf(r.steps)
-		cause := olmcore.Cause{Reason: ReasonPlanReady, Message: "every Subscription that it changes refers to it"}
-		result.Actions = append(result.Actions, olmcore.UpdateStatusOf(plan, after, cause))
-		t := olmcore.Moved(olmcore.RefOf(plan), "Phase", string(plan.Status.Phase), string(status.Phase), r.in.Now)
-		result.Transitions = append(result.Transitions, t)
+		return waitFor(plan, 0, ReasonReferencesAwaited, "Subscription %s does not reference the plan yet", namesOf(awaited))
 	}
+	return writeSteps(f, plan)
+}
+
+// waitFor returns a Result that reports for what an object waits. left is the time until the wait ends, or 0 if a
+// change of an object ends it.
+func waitFor(target olmcore.Object, left time.Duration, reason, format string, args ...any) olmcore.Result {
+	result := diagnosed(olmcore.Diagnose(olmcore.Info, reason, olmcore.RefOf(target), "", format, args...))
+	result.Requeue(left)
 	return result
 }
 
-// isReplaceable reports whether an earlier plan gives way to a plan of this resolution, because nothing of it is
-// applied. A plan that a user approved for several sets of Subscriptions does not: the approval is for all of them.
-func (r request) isReplaceable(earlier *v1alpha1.InstallPlan) bool {
-	isApproved := earlier.Spec.Approval == v1alpha1.ApprovalManual && earlier.Spec.Approved
-	return relation.Untouched(earlier) && !(r.owners != nil && isApproved && !olmcore.IsSeparatePlan(earlier))
+// writeSteps writes the steps of a plan. Its installation starts then, or waits for approval.
+func writeSteps(f *facts, plan *v1alpha1.InstallPlan) olmcore.Result {
+	after := plan.DeepCopy()
+	status := &after.Status
+	status.Phase = v1alpha1.InstallPlanPhaseInstalling
+	if plan.Spec.Approval == v1alpha1.ApprovalManual {
+		status.Phase = v1alpha1.InstallPlanPhaseRequiresApproval
+	}
+	status.Plan, status.BundleLookups = f.steps, f.lookups
+	status.CatalogSources = catalogsOf(f.steps)
+	cause := olmcore.Cause{Reason: ReasonPlanReady, Message: "every Subscription that the plan changes references it"}
+	t := olmcore.Moved(olmcore.RefOf(plan), "Phase", string(plan.Status.Phase), string(status.Phase), f.in.Now)
+	return olmcore.Result{
+		Actions:     []olmcore.Action{olmcore.UpdateStatusOf(plan, after, cause)},
+		Transitions: []olmcore.Transition{t},
+	}
 }
 
-// supersede ends an earlier plan of which nothing is applied. Only the caller knows that the later plan can get its
+// isReplaceable reports whether a plan of this resolution may replace an earlier plan, because no step of that plan is
+// applied. A plan that a user approved for several sets of Subscriptions is not replaced, because the approval is for
+// all of them.
+func (f *facts) isReplaceable(earlier *v1alpha1.InstallPlan) bool {
+	isApproved := earlier.Spec.Approval == v1alpha1.ApprovalManual && earlier.Spec.Approved
+	return relation.Untouched(earlier) && !(f.owners != nil && isApproved && !olmcore.IsSeparatePlan(earlier))
+}
+
+// supersede ends an earlier plan of which no step is applied. The caller has checked that the later plan can get its
 // steps. The API server rejects the write if the earlier plan has started meanwhile.
-func supersede(result *olmcore.Result, earlier, later *v1alpha1.InstallPlan, now time.Time) {
+func supersede(earlier, later *v1alpha1.InstallPlan, now time.Time) olmcore.Result {
 	after := earlier.DeepCopy()
 	relation.Supersede(&after.Status, relation.SupersededBy(later.Name), now)
 	cause := olmcore.Cause{Reason: installplan.ReasonSuperseded, Message: after.Status.Message}
-	result.Actions = append(result.Actions, olmcore.UpdateStatusOf(earlier, after, cause))
 	t := olmcore.Moved(olmcore.RefOf(earlier), "Phase", string(earlier.Status.Phase), string(after.Status.Phase), now)
 	t.Reason, t.Message = installplan.ReasonSuperseded, after.Status.Message
-	result.Transitions = append(result.Transitions, t)
+	return olmcore.Result{
+		Actions:     []olmcore.Action{olmcore.UpdateStatusOf(earlier, after, cause)},
+		Transitions: []olmcore.Transition{t},
+	}
 }
 
+// sameRelations reports whether two versions of a plan have the same owners, labels, annotations and approval.
 func sameRelations(a, b *v1alpha1.InstallPlan) bool {
 	return a.Spec.Approval == b.Spec.Approval && a.Spec.Approved == b.Spec.Approved &&
 		slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, olmcore.SameOwnerReference) &&
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// existing returns the plan with this content that is used again, nil if a new plan is needed. It prefers the latest
-// unfinished plan. A finished plan is used only while a Subscription references its failure or all of its versions
-// exist. A plan that other sets share is never used.
-func (r request) existing() *v1alpha1.InstallPlan {
-	same := slices.DeleteFunc(slices.Clone(r.plans), func(p *v1alpha1.InstallPlan) bool { return !r.isSame(p) })
+// existing returns the plan with this content that is used again, or nil if a new plan is needed. It prefers the latest
+// unfinished plan. A Failed plan is used only while a Subscription references it, and a Complete plan only while all of
+// its versions exist. A plan that other sets share is never used.
+func (f *facts) existing() *v1alpha1.InstallPlan {
+	same := slices.DeleteFunc(slices.Clone(f.plans), func(p *v1alpha1.InstallPlan) bool { return !f.isSame(p) })
 	slices.SortFunc(same, func(a, b *v1alpha1.InstallPlan) int {
 		return cmp.Or(cmp.Compare(b.Spec.Generation, a.Spec.Generation),
 			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
@@ -186,80 +221,84 @@ func (r request) existing() *v1alpha1.InstallPlan {
 	}
 	latest := same[0]
 	failed := latest.Status.Phase == v1alpha1.InstallPlanPhaseFailed
-	needed := slices.ContainsFunc(r.subscriptions, func(s *v1alpha1.Subscription) bool { return relation.RefersTo(s, latest) })
-	if failed && needed || !failed && r.installed(latest) {
+	needed := slices.ContainsFunc(f.subscriptions, func(s *v1alpha1.Subscription) bool { return relation.RefersTo(s, latest) })
+	if failed && needed || !failed && f.installed(latest) {
 		return latest
 	}
 	return nil
 }
 
 // isSame reports whether a plan has this content, and is not being deleted, superseded or shared with other sets.
-func (r request) isSame(p *v1alpha1.InstallPlan) bool {
-	if p.DeletionTimestamp != nil || p.Annotations[relation.ContentHash] != r.hash || relation.IsSuperseded(p) {
+func (f *facts) isSame(p *v1alpha1.InstallPlan) bool {
+	if p.DeletionTimestamp != nil || p.Annotations[relation.ContentHash] != f.hash || relation.IsSuperseded(p) {
 		return false
 	}
-	isSuperseded := !relation.Terminal(p) && len(relation.Later(p, r.plans, r.subscriptions)) > 0
-	return !isSuperseded && r.holds(p) && !r.isShared(p)
+	isSuperseded := !relation.Terminal(p) && len(relation.Later(p, f.plans, f.subscriptions)) > 0
+	return !isSuperseded && f.holds(p) && !f.isShared(p)
 }
 
-// holds reports whether the steps of a plan, when it has any, are those that its annotation says: anybody who may write
-// plans may write that.
-func (r request) holds(p *v1alpha1.InstallPlan) bool {
+// holds reports whether the steps of a plan, if it has any, are those of this content. The hash in the annotation of
+// the plan does not prove it, because every user who may write plans can change the annotation.
+func (f *facts) holds(p *v1alpha1.InstallPlan) bool {
 	if len(p.Status.Plan) == 0 {
 		return len(p.Status.BundleLookups) == 0
 	}
-	return !slices.Contains(p.Status.Plan, nil) && contentHash(p.Namespace, r.account, p.Status.Plan) == r.hash
+	return !slices.Contains(p.Status.Plan, nil) && contentHash(p.Namespace, f.account, p.Status.Plan) == f.hash
 }
 
 // installed reports whether all versions of a plan exist.
-func (r request) installed(p *v1alpha1.InstallPlan) bool {
+func (f *facts) installed(p *v1alpha1.InstallPlan) bool {
 	return !slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(name string) bool {
-		return !slices.ContainsFunc(r.in.ClusterServiceVersions.Items, func(csv *v1alpha1.ClusterServiceVersion) bool {
+		return !slices.ContainsFunc(f.in.ClusterServiceVersions.Items, func(csv *v1alpha1.ClusterServiceVersion) bool {
 			return csv.Name == name && csv.DeletionTimestamp == nil && !csv.IsCopied()
 		})
 	})
 }
 
-// notVisible says that a Subscription refers to a plan of this very content which is not in the snapshot, or that such
-// a plan has just completed and what it installed is not. As a rule a cache is stale; what is gone for good is made
-// again after a grace period.
-func (r request) notVisible() (result olmcore.Result) {
-	await := func(since time.Time, target olmcore.Object, format string, args ...any) {
-		left := since.Add(input.VisibilityGrace).Sub(r.in.Now)
-		if left > 0 && result.Empty() {
-			result.Requeue(left)
-			result.Diagnostics = append(result.Diagnostics, olmcore.Diagnose(olmcore.Info, ReasonPlanNotVisible, olmcore.RefOf(target), "", format, args...))
+// waitForCache returns why the plan should not be created yet: a plan with this content exists or existed a short time
+// ago, but the observed lists do not contain it or its versions. Usually a cache is stale. If the plan or its versions
+// were deleted, the plan is created again after VisibilityGrace.
+func waitForCache(f *facts) olmcore.Result {
+	for _, s := range f.subscriptions {
+		left := s.Status.LastUpdated.Add(input.VisibilityGrace).Sub(f.in.Now)
+		if left > 0 && f.refersToUnseen(s) {
+			const message = "it references InstallPlan %s with this content, which was not observed"
+			return waitFor(s, left, ReasonPlanNotVisible, message, s.Status.InstallPlanRef.Name)
 		}
 	}
-	for _, s := range r.subscriptions {
-		ref := s.Status.InstallPlanRef
-		if ref != nil && ref.Name == r.planName(s.Status.InstallPlanGeneration) &&
-			!slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool { return p.Name == ref.Name && p.UID == ref.UID }) {
-			await(s.Status.LastUpdated.Time, s, "it refers to InstallPlan %s of this content, which is not visible", ref.Name)
-		}
-	}
-	for _, p := range r.plans {
+	for _, p := range f.plans {
 		done := p.Status.GetCondition(v1alpha1.InstallPlanInstalled).LastTransitionTime
-		if p.Annotations[relation.ContentHash] == r.hash && p.Status.Phase == v1alpha1.InstallPlanPhaseComplete && p.DeletionTimestamp == nil && done != nil {
-			await(done.Time, p, "it is complete and what it installed is not visible")
+		isComplete := p.Status.Phase == v1alpha1.InstallPlanPhaseComplete && p.DeletionTimestamp == nil && done != nil
+		if !isComplete || p.Annotations[relation.ContentHash] != f.hash {
+			continue
+		}
+		if left := done.Add(input.VisibilityGrace).Sub(f.in.Now); left > 0 {
+			return waitFor(p, left, ReasonPlanNotVisible, "it is Complete, but its versions were not observed")
 		}
 	}
-	return result
+	return olmcore.Result{}
 }
 
-// awaitSets waits, if the option SeparatePlans is off, for recent plans of sets that together install every version of
-// the resolution. A manager that still has the option would replace a shared plan by such plans. The wait ends after
+// refersToUnseen reports whether a Subscription references a plan with this content that was not observed.
+func (f *facts) refersToUnseen(s *v1alpha1.Subscription) bool {
+	ref := s.Status.InstallPlanRef
+	return ref != nil && ref.Name == f.planName(s.Status.InstallPlanGeneration) &&
+		!slices.ContainsFunc(f.plans, func(p *v1alpha1.InstallPlan) bool { return p.Name == ref.Name && p.UID == ref.UID })
+}
+
+// waitForSets waits, if the option SeparatePlans is off, for recent plans of sets that together install every version
+// of the resolution. A manager that still has the option would replace a shared plan by such plans. The wait ends after
 // OrphanGrace.
-func (r request) awaitSets() (result olmcore.Result) {
-	if r.owners != nil {
-		return result
+func waitForSets(f *facts) (waits olmcore.Result) {
+	if f.owners != nil {
+		return olmcore.Result{}
 	}
 	missing := map[string]bool{}
-	for _, o := range r.in.Resolution.Operators {
+	for _, o := range f.in.Resolution.Operators {
 		missing[o.Name] = true
 	}
-	for _, p := range r.plans {
-		left := p.CreationTimestamp.Add(relation.OrphanGrace).Sub(r.in.Now)
+	for _, p := range f.plans {
+		left := p.CreationTimestamp.Add(relation.OrphanGrace).Sub(f.in.Now)
 		isNew := olmcore.IsSeparatePlan(p) && !relation.Terminal(p) && p.DeletionTimestamp == nil && left > 0
 		if !isNew || !slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(name string) bool { return missing[name] }) {
 			continue
@@ -267,71 +306,71 @@ func (r request) awaitSets() (result olmcore.Result) {
 		for _, name := range p.Spec.ClusterServiceVersionNames {
 			delete(missing, name)
 		}
-		result.Requeue(left)
-		result.Diagnostics = append(result.Diagnostics, olmcore.Diagnose(olmcore.Info, ReasonPlansOfSetsAwaited, olmcore.RefOf(p), "",
+		waits = waits.And(waitFor(p, left, ReasonPlansOfSetsAwaited,
 			"another manager created the InstallPlan for one set of Subscriptions; this manager waits for it up to 5 minutes"))
 	}
 	if len(missing) > 0 {
 		return olmcore.Result{}
 	}
-	return result
+	return waits
 }
 
-// newPlan asks for a new plan, without status.
-func (r request) newPlan() (result olmcore.Result) {
+// newPlan creates the plan, without status.
+func newPlan(f *facts) olmcore.Result {
 	plan := &v1alpha1.InstallPlan{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: r.in.Namespace, Labels: map[string]string{olmcore.LabelManaged: "true"},
-			Annotations: map[string]string{relation.ContentHash: r.hash},
+			Namespace: f.in.Namespace, Labels: map[string]string{olmcore.LabelManaged: "true"},
+			Annotations: map[string]string{relation.ContentHash: f.hash},
 		},
-		Spec:   v1alpha1.InstallPlanSpec{ClusterServiceVersionNames: versionsOf(r.steps), Approval: v1alpha1.ApprovalAutomatic, Approved: true},
+		Spec:   v1alpha1.InstallPlanSpec{ClusterServiceVersionNames: versionsOf(f.steps), Approval: v1alpha1.ApprovalAutomatic, Approved: true},
 		Status: v1alpha1.InstallPlanStatus{CatalogSources: []string{}},
 	}
-	plan.Name, plan.Spec.Generation = r.nextName()
-	if r.account != "" {
-		plan.Annotations[relation.Account] = r.account
+	plan.Name, plan.Spec.Generation = f.nextName()
+	if f.account != "" {
+		plan.Annotations[relation.Account] = f.account
 	}
-	if manual := r.manual(); len(manual) > 0 {
+	manual := f.manual()
+	if len(manual) > 0 {
 		relation.AskForApproval(plan)
-		if !slices.ContainsFunc(manual, r.changed) {
-			result.Diagnostics = append(result.Diagnostics, r.in.diagnose(nil, olmcore.Warning, ReasonManualBecauseOf,
-				"the plan needs approval because of Subscription %s", namesOf(manual)))
-		}
 	}
-	result.Diagnostics = append(result.Diagnostics, r.relate(plan)...)
-	result.Actions = append(result.Actions, olmcore.CreateOf(plan, olmcore.Cause{
-		Reason: ReasonPlanNeeded, Message: "installs " + strings.Join(plan.Spec.ClusterServiceVersionNames, ", "),
-	}))
-	return result
+	found := f.relate(plan)
+	if len(manual) > 0 && !slices.ContainsFunc(manual, f.changed) {
+		found = slices.Insert(found, 0, f.in.diagnose(nil, olmcore.Warning, ReasonManualBecauseOf,
+			"the plan needs approval because of Subscription %s", namesOf(manual)))
+	}
+	cause := olmcore.Cause{Reason: ReasonPlanNeeded, Message: "installs " + strings.Join(plan.Spec.ClusterServiceVersionNames, ", ")}
+	return diagnosed(found...).And(olmcore.Result{Actions: []olmcore.Action{olmcore.CreateOf(plan, cause)}})
 }
 
-func (r request) planName(generation int) string {
-	return "install-" + olmcore.NameSuffix(10, r.hash, strconv.Itoa(generation))
+// planName returns the name of a plan with this content and a generation.
+func (f *facts) planName(generation int) string {
+	return "install-" + olmcore.NameSuffix(10, f.hash, strconv.Itoa(generation))
 }
 
-// nextName returns the first free name of a generation above all that exist or existed.
-func (r request) nextName() (name string, generation int) {
-	for _, p := range r.plans {
+// nextName returns a free name for the next plan, and its generation. The generation is higher than those of all plans
+// that exist or existed.
+func (f *facts) nextName() (name string, generation int) {
+	for _, p := range f.plans {
 		generation = max(generation, relation.Generation(p))
 	}
-	for _, s := range r.subscriptions {
+	for _, s := range f.subscriptions {
 		if g := s.Status.InstallPlanGeneration; g < relation.MaxGeneration {
 			generation = max(generation, g)
 		}
 	}
 	for taken := true; taken; {
 		generation++
-		name = r.planName(generation)
-		taken = slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool { return p.Name == name })
+		name = f.planName(generation)
+		taken = slices.ContainsFunc(f.plans, func(p *v1alpha1.InstallPlan) bool { return p.Name == name })
 	}
 	return name, generation
 }
 
-// tooLarge says which steps make the plan exceed the bounds of one object; empty when it fits.
-func (r request) tooLarge(maxBytes int) string {
-	if len(r.steps) > step.MaxSteps {
-		return fmt.Sprintf("the plan would have %d steps, more than %d", len(r.steps), step.MaxSteps)
+// tooLarge returns which steps make the plan too large for one object, or an empty string if it fits.
+func (f *facts) tooLarge(maxBytes int) string {
+	if len(f.steps) > step.MaxSteps {
+		return fmt.Sprintf("the plan would have %d steps, more than %d", len(f.steps), step.MaxSteps)
 	}
 	type part struct {
 		name string
@@ -344,11 +383,11 @@ func (r request) tooLarge(maxBytes int) string {
 		parts = append(parts, part{name, len(data)})
 		total += len(data)
 	}
-	for _, s := range r.steps {
+	for _, s := range f.steps {
 		add(s.Resource.Kind+" "+s.Resource.Name, s)
 	}
-	for i := range r.lookups {
-		add("bundle "+r.lookups[i].Identifier, &r.lookups[i])
+	for i := range f.lookups {
+		add("bundle "+f.lookups[i].Identifier, &f.lookups[i])
 	}
 	if total <= maxBytes {
 		return ""

@@ -23,10 +23,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestPlanIsMadeInTwoRounds: the object first, its status when every Subscription that it changes refers to it.
+// TestPlanGetsStepsOnceItIsReferenced checks that a plan is created without steps, and that its status is written once
+// every Subscription that it changes references it.
 //
 // OLM's case: a new Subscription gets the steps of a version.
-func TestPlanIsMadeInTwoRounds(t *testing.T) {
+func TestPlanGetsStepsOnceItIsReferenced(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("a"), Subscription("b")}
 	in := CreateInput(subs, Operator("a"), Operator("b"))
 	first := Planned(t, in)
@@ -56,13 +57,13 @@ func TestPlanIsMadeInTwoRounds(t *testing.T) {
 	require.Empty(t, waits.Actions)
 	require.Equal(t, olmcore.RefOf(p).Unversioned(), waits.Plan)
 	require.Equal(t, 1, waits.Generation)
-	require.Equal(t, "Subscription a, b does not refer to the plan yet", waits.Diagnostics[0].Message)
+	require.Equal(t, "Subscription a, b does not reference the plan yet", waits.Diagnostics[0].Message)
 
 	in.Subscriptions = olmcore.Found(append(Referring(subs[:1], p), subs[1])...)
 	require.Empty(t, Planned(t, in).Actions, "one of two is not enough")
 
 	in.Subscriptions = olmcore.Found(Referring(subs, p)...)
-	in.Subscriptions.Items[0].Status.CurrentCSV = "a.v1" // what the resolution itself brings is no change
+	in.Subscriptions.Items[0].Status.CurrentCSV = "a.v1" // a change by the resolution itself does not count
 	last := Planned(t, in)
 	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, Describe(last.Result))
 	got, _ := olmcore.StatusOf[*v1alpha1.InstallPlan](last.Actions)
@@ -109,7 +110,7 @@ func TestPlanGetsStepsAfterEarlierPlans(t *testing.T) {
 	}{
 		{"the earlier plan waits for approval", earlier(), "[updateStatus InstallPlan ops/install-x (Superseded)]"},
 		{"the earlier plan has started", earlier(started), "EarlierPlanUnfinished: InstallPlan install-x is not finished"},
-		{"the earlier plan was superseded", earlier(superseded), "ReferencesAwaited: Subscription a does not refer to the plan yet"},
+		{"the earlier plan was superseded", earlier(superseded), "ReferencesAwaited: Subscription a does not reference the plan yet"},
 		{"the earlier plan has applied its steps", earlier(applied), "[updateStatus InstallPlan ops/" + p.Name + " (PlanReady)]"},
 		{"the earlier plan has other packages", earlier(started, func(p *v1alpha1.InstallPlan) { p.Annotations = map[string]string{"olmcore/packages": "c"} }),
 			"[updateStatus InstallPlan ops/" + p.Name + " (PlanReady)]"},
@@ -125,9 +126,9 @@ func TestPlanGetsStepsAfterEarlierPlans(t *testing.T) {
 	}
 }
 
-// TestHugeGenerationsDoNotCount checks that a plan or a Subscription with an absurd generation does not exhaust the
-// numbers.
-func TestHugeGenerationsDoNotCount(t *testing.T) {
+// TestHugeGenerationsAreIgnored checks that a plan or a Subscription with a huge generation does not use up the
+// generations.
+func TestHugeGenerationsAreIgnored(t *testing.T) {
 	a := Subscription("a")
 	a.Status.InstallPlanGeneration = math.MaxInt
 	in := CreateInput([]*v1alpha1.Subscription{a}, Operator("a"))
@@ -142,10 +143,10 @@ func says(out create.Outcome) string {
 	return out.Diagnostics[0].Reason + ": " + out.Diagnostics[0].Message
 }
 
-// TestFindsThePlanOfItsContent has the rule by which a plan is found again.
+// TestPlanWithTheSameContentIsReused checks when an existing plan with the same content is used again.
 //
 // OLM's case: failing forward by skips and ranges, not by replaces.
-func TestFindsThePlanOfItsContent(t *testing.T) {
+func TestPlanWithTheSameContentIsReused(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("a")}
 	in := CreateInput(subs, Operator("a"))
 	p := Made(t, Planned(t, in))
@@ -161,7 +162,7 @@ func TestFindsThePlanOfItsContent(t *testing.T) {
 	}
 
 	out := Planned(t, done(Failed))
-	require.Equal(t, 2, Made(t, out).Spec.Generation, "a failed plan that nobody refers to is not waited for")
+	require.Equal(t, 2, Made(t, out).Spec.Generation, "a failed plan without a reference is not used")
 
 	refers := done(Failed)
 	refers.Subscriptions = olmcore.Found(Referring(subs, p)...)
@@ -171,7 +172,7 @@ func TestFindsThePlanOfItsContent(t *testing.T) {
 	require.Equal(t, []string{create.ReasonPreviousPlanFailed}, Reasons(out.Result))
 
 	finished := done(Complete)
-	require.Equal(t, 2, Made(t, Planned(t, finished)).Spec.Generation, "its version is gone, so it is installed again")
+	require.Equal(t, 2, Made(t, Planned(t, finished)).Spec.Generation, "its version was deleted, so it is installed again")
 	finished.ClusterServiceVersions = olmcore.Found(CSV("a.v1"))
 	out = Planned(t, finished)
 	require.True(t, out.Empty())
@@ -181,16 +182,16 @@ func TestFindsThePlanOfItsContent(t *testing.T) {
 	require.Equal(t, 2, Made(t, Planned(t, deleted)).Spec.Generation)
 
 	other := with(func(q *v1alpha1.InstallPlan) { q.Annotations = nil })
-	require.Equal(t, 2, Made(t, Planned(t, other)).Spec.Generation, "a plan is never met by its generation")
+	require.Equal(t, 2, Made(t, Planned(t, other)).Spec.Generation, "a plan is not found by its generation")
 
 	taken := with(func(q *v1alpha1.InstallPlan) {
 		q.Annotations, q.Spec.Generation = nil, 0
 	})
-	require.NotEqual(t, p.Name, Made(t, Planned(t, taken)).Name, "the name belongs to something else")
+	require.NotEqual(t, p.Name, Made(t, Planned(t, taken)).Name, "another plan has the name")
 }
 
-// TestWhichOfSeveralPlansIsUsed: the one of the highest generation, then the oldest.
-func TestWhichOfSeveralPlansIsUsed(t *testing.T) {
+// TestNewestOfSeveralEqualPlansIsReused checks that the plan with the highest generation is used, then the oldest one.
+func TestNewestOfSeveralEqualPlansIsReused(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("a")}
 	in := CreateInput(subs, Operator("a"))
 	p := Made(t, Planned(t, in))
@@ -205,9 +206,9 @@ func TestWhichOfSeveralPlansIsUsed(t *testing.T) {
 	require.Equal(t, "c", Planned(t, in).Plan.Name)
 }
 
-// TestPlanThatOnlySaysItHasTheContentIsNotUsed: its steps are looked at, so that no Subscription refers to steps that
-// another tenant wrote under its hash.
-func TestPlanThatOnlySaysItHasTheContentIsNotUsed(t *testing.T) {
+// TestPlanWithForgedContentHashIsNotReused checks that a plan is used only if its steps have the hash in its
+// annotation. Otherwise a Subscription could reference steps that another tenant wrote.
+func TestPlanWithForgedContentHashIsNotReused(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("a", Manual)}
 	in := CreateInput(subs, Operator("a"))
 	p := Made(t, Planned(t, in))
@@ -220,7 +221,7 @@ func TestPlanThatOnlySaysItHasTheContentIsNotUsed(t *testing.T) {
 		return Planned(t, in)
 	}
 	require.Equal(t, p.Name, create(func(*v1alpha1.InstallPlan) {}).Plan.Name)
-	require.Equal(t, p.Name, create(func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Status = Present }).Plan.Name, "how far it is does not count")
+	require.Equal(t, p.Name, create(func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Status = Present }).Plan.Name, "the progress of the plan does not matter")
 	for name, forge := range map[string]func(*v1alpha1.InstallPlan){
 		"another manifest": func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = "{}" },
 		"one step more":    func(p *v1alpha1.InstallPlan) { p.Status.Plan = append(p.Status.Plan, RoleStep("a.v1", "evil")) },
@@ -236,9 +237,9 @@ func TestPlanThatOnlySaysItHasTheContentIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestWaitsForNoSubscriptionThatWillNotRefer: a Subscription that goes, or that the resolution left out, never refers
-// to the plan.
-func TestWaitsForNoSubscriptionThatWillNotRefer(t *testing.T) {
+// TestStepsWaitOnlyForSubscriptionsThatWillReferenceThePlan checks that a plan does not wait for a Subscription that is
+// being deleted or that the resolution does not change.
+func TestStepsWaitOnlyForSubscriptionsThatWillReferenceThePlan(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("a"), Subscription("b"), Subscription("c")}
 	in := CreateInput(subs, Operator("a"), Operator("b"), Operator("c"))
 	in.Resolution.Decisions[2].Failure = &olmcore.ResolutionFailure{Message: "no"}
@@ -252,8 +253,9 @@ func TestWaitsForNoSubscriptionThatWillNotRefer(t *testing.T) {
 	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, Describe(Planned(t, in).Result))
 }
 
-// TestWaitsForPlansThatAreNotVisibleYet before a plan of the same content is made again.
-func TestWaitsForPlansThatAreNotVisibleYet(t *testing.T) {
+// TestStaleCacheDelaysANewPlan checks that no second plan with the same content is created while the first one may be
+// missing in the cache.
+func TestStaleCacheDelaysANewPlan(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("a")}
 	in := CreateInput(subs, Operator("a"))
 	p := Made(t, Planned(t, in))
@@ -276,8 +278,8 @@ func TestWaitsForPlansThatAreNotVisibleYet(t *testing.T) {
 	require.Equal(t, 10*time.Second, out.RequeueAfter)
 }
 
-// TestDoesNotWaitForDeletedPlansAndVersions: plans that go, and versions that go.
-func TestDoesNotWaitForDeletedPlansAndVersions(t *testing.T) {
+// TestDeletedPlansAndVersionsDelayNoPlan checks that plans and versions that are being deleted do not delay a new plan.
+func TestDeletedPlansAndVersionsDelayNoPlan(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("a")}
 	in := CreateInput(subs, Operator("a"))
 	p := Made(t, Planned(t, in))
@@ -292,11 +294,11 @@ func TestDoesNotWaitForDeletedPlansAndVersions(t *testing.T) {
 	done.Status.Conditions = nil
 	in.InstallPlans = olmcore.Found(done)
 	in.ClusterServiceVersions = olmcore.Found(CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }))
-	require.Equal(t, 2, Made(t, Planned(t, in)).Spec.Generation, "the version goes")
+	require.Equal(t, 2, Made(t, Planned(t, in)).Spec.Generation, "the version is being deleted")
 	in.ClusterServiceVersions = olmcore.Found(CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }))
 	require.Equal(t, 2, Made(t, Planned(t, in)).Spec.Generation, "a copy is not the version")
 
-	// Another plan took the name since: what is referred to is still not visible.
+	// Another plan has the name now. The referenced plan is still not observed.
 	seen := Referring(subs, p)
 	seen[0].Status.InstallPlanGeneration, seen[0].Status.LastUpdated = 1, metav1.NewTime(Noon)
 	in.Subscriptions, in.Resolution = olmcore.Found(seen...), Installs(Operator("a"))(seen)
@@ -306,8 +308,9 @@ func TestDoesNotWaitForDeletedPlansAndVersions(t *testing.T) {
 	require.Equal(t, []string{create.ReasonPlanNotVisible}, Reasons(Planned(t, in).Result))
 }
 
-// TestSubscriptionOfAPlanWithoutStepsMovesToTheNewPlan to the plan that has its version.
-func TestSubscriptionOfAPlanWithoutStepsMovesToTheNewPlan(t *testing.T) {
+// TestSubscriptionOfAPlanWithoutStepsReferencesTheNewPlan checks that a Subscription whose plan never got steps should
+// reference the new plan with its version.
+func TestSubscriptionOfAPlanWithoutStepsReferencesTheNewPlan(t *testing.T) {
 	a, b := Subscription("a"), Subscription("b")
 	first := Made(t, Planned(t, CreateInput([]*v1alpha1.Subscription{b}, Operator("b"))))
 	stranded := Referring([]*v1alpha1.Subscription{b}, first)[0]
@@ -322,8 +325,8 @@ func TestSubscriptionOfAPlanWithoutStepsMovesToTheNewPlan(t *testing.T) {
 	require.Equal(t, []string{"a"}, Planned(t, in).Subscriptions)
 }
 
-// TestOnlySubscriptionsOfThePlanWithoutStepsMove: only of one that refers to the plan that never started.
-func TestOnlySubscriptionsOfThePlanWithoutStepsMove(t *testing.T) {
+// TestSubscriptionsOfOtherPlansKeepTheirPlan checks that only Subscriptions of a plan without steps change their plan.
+func TestSubscriptionsOfOtherPlansKeepTheirPlan(t *testing.T) {
 	a, b := Subscription("a"), Subscription("b", Current("b.v1"))
 	in := CreateInput([]*v1alpha1.Subscription{a, b}, Operator("a"), Operator("b"))
 	empty := Plan(None, nil)
@@ -332,10 +335,11 @@ func TestOnlySubscriptionsOfThePlanWithoutStepsMove(t *testing.T) {
 	require.Equal(t, []string{"a"}, Planned(t, in).Subscriptions)
 }
 
-// TestNothingToInstall has cases of OLM.
+// TestEmptyResolutionCreatesNoPlan checks that a resolution that installs nothing creates no plan. It includes OLM's
+// cases.
 //
 // OLM's case: nothing new, no steps.
-func TestNothingToInstall(t *testing.T) {
+func TestEmptyResolutionCreatesNoPlan(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("a")}
 	require.Equal(t, create.Outcome{}, Planned(t, CreateInput(subs)))
 	in := CreateInput(subs, Operator("a"))
@@ -343,8 +347,9 @@ func TestNothingToInstall(t *testing.T) {
 	require.Equal(t, create.Outcome{}, Planned(t, in))
 }
 
-// TestNoPlanIsMadeThatNoSubscriptionWouldReferTo: it would never get its steps, be deleted for that, and made again.
-func TestNoPlanIsMadeThatNoSubscriptionWouldReferTo(t *testing.T) {
+// TestNoPlanIsCreatedThatNoSubscriptionWouldReference checks that no plan is created if no Subscription would reference
+// it. Such a plan would never get its steps, would be deleted, and would be created again.
+func TestNoPlanIsCreatedThatNoSubscriptionWouldReference(t *testing.T) {
 	has := func(s *v1alpha1.Subscription) {
 		s.Status.CurrentCSV, s.Status.InstalledCSV = s.Spec.Package+".v1", s.Spec.Package+".v1"
 	}
@@ -360,12 +365,16 @@ func TestNoPlanIsMadeThatNoSubscriptionWouldReferTo(t *testing.T) {
 		wants   []string
 		lookups int
 	}{
-		"a version that was removed":      {subs: []*v1alpha1.Subscription{Subscription("a", has)}, of: []olmcore.Operator{Operator("a")}},
-		"an image that was removed":       {subs: []*v1alpha1.Subscription{Subscription("a", has)}, of: []olmcore.Operator{image}},
-		"an image that is new":            {subs: []*v1alpha1.Subscription{Subscription("a")}, of: []olmcore.Operator{image}, lookups: 1},
-		"its plan never got steps":        {subs: []*v1alpha1.Subscription{Subscription("a", has, RefersTo("old"))}, plans: []*v1alpha1.InstallPlan{empty}, of: []olmcore.Operator{Operator("a")}, wants: []string{"a.v1"}},
-		"who wants it is being deleted":   {subs: []*v1alpha1.Subscription{Subscription("a", going)}, of: []olmcore.Operator{Operator("a")}},
-		"another Subscription is changed": {subs: []*v1alpha1.Subscription{Subscription("a", has), Subscription("b")}, of: []olmcore.Operator{Operator("a"), Operator("b")}, wants: []string{"a.v1", "b.v1"}},
+		"a version that was removed": {subs: []*v1alpha1.Subscription{Subscription("a", has)}, of: []olmcore.Operator{Operator("a")}},
+		"an image that was removed":  {subs: []*v1alpha1.Subscription{Subscription("a", has)}, of: []olmcore.Operator{image}},
+		"an image that is new":       {subs: []*v1alpha1.Subscription{Subscription("a")}, of: []olmcore.Operator{image}, lookups: 1},
+		"its plan never got steps": {
+			subs: []*v1alpha1.Subscription{Subscription("a", has, RefersTo("old"))}, plans: []*v1alpha1.InstallPlan{empty}, of: []olmcore.Operator{Operator("a")}, wants: []string{"a.v1"},
+		},
+		"its Subscription is being deleted": {subs: []*v1alpha1.Subscription{Subscription("a", going)}, of: []olmcore.Operator{Operator("a")}},
+		"another Subscription is changed": {
+			subs: []*v1alpha1.Subscription{Subscription("a", has), Subscription("b")}, of: []olmcore.Operator{Operator("a"), Operator("b")}, wants: []string{"a.v1", "b.v1"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := CreateInput(tc.subs, tc.of...)
@@ -381,9 +390,9 @@ func TestNoPlanIsMadeThatNoSubscriptionWouldReferTo(t *testing.T) {
 	}
 }
 
-// TestStepsWaitForSubscriptionsWhosePlanIsGone: b waits for a version that the plan brings, and its own plan is gone.
-// Had the plan its steps before b decides, b might forget the version while that is installed.
-func TestStepsWaitForSubscriptionsWhosePlanIsGone(t *testing.T) {
+// TestStepsWaitForSubscriptionsWithADeletedPlan checks that a plan waits for Subscription b, which waits for a version
+// of the plan and references a deleted plan. Otherwise b might drop the version while it is being installed.
+func TestStepsWaitForSubscriptionsWithADeletedPlan(t *testing.T) {
 	b := Subscription("b", RefersTo("gone"), func(s *v1alpha1.Subscription) {
 		s.Status.CurrentCSV, s.Status.State = "b.v1", v1alpha1.SubscriptionStateUpgradePending
 	})
@@ -412,8 +421,7 @@ func TestStepsWaitForSubscriptionsWhosePlanIsGone(t *testing.T) {
 	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, Describe(Planned(t, in).Result))
 }
 
-// TestNoPlanWaitsForApprovalUnreferenced: without a Subscription that refers to it a plan gets no steps.
-func TestNoPlanWaitsForApprovalUnreferenced(t *testing.T) {
+func TestPlanWithoutReferenceGetsNoSteps(t *testing.T) {
 	s := Subscription("a", Manual)
 	in := create.Input{Now: Noon, Namespace: NS, Resolution: Installs(Operator("a"))([]*v1alpha1.Subscription{s}), Subscriptions: olmcore.Found(s)}
 	made, err := create.Plan(Completed(in))
@@ -434,15 +442,16 @@ func TestNoPlanWaitsForApprovalUnreferenced(t *testing.T) {
 	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, Describe(out.Result))
 }
 
-// TestPlansWithoutContentAreNotUsed, nor do generations count that mean nothing.
-func TestPlansWithoutContentAreNotUsed(t *testing.T) {
+// TestPlansWithoutContentHashAreNotReused checks that plans without a content hash are not used, and that invalid
+// generations are ignored.
+func TestPlansWithoutContentHashAreNotReused(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("a", func(s *v1alpha1.Subscription) { s.Status.InstallPlanGeneration = -3 })}
 	in := CreateInput(subs, Operator("a"))
 	in.InstallPlans = olmcore.Found(Plan(Complete, nil, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = -7 }))
 	require.Equal(t, 1, Made(t, Planned(t, in)).Spec.Generation)
 }
 
-// TestSizeLimitsOfAPlan, to the byte and to the step.
+// TestSizeLimitsOfAPlan checks the limits of bytes and steps exactly.
 func TestSizeLimitsOfAPlan(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("a")}
 	in := CreateInput(subs, Operator("a", &corev1.ConfigMap{ObjectMeta: Bare("x")}))
@@ -469,7 +478,7 @@ func TestSizeLimitsOfAPlan(t *testing.T) {
 
 const accountAnnotation = "olmcore/service-account"
 
-// A resolution becomes a plan that every Subscription of the namespace owns.
+// ExamplePlan creates a plan that every Subscription of the namespace owns.
 func ExamplePlan() {
 	subscription := func(name, approval string) *v1alpha1.Subscription {
 		return &v1alpha1.Subscription{

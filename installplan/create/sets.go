@@ -38,7 +38,7 @@ func Sets(r olmcore.Resolution) []Set {
 	}
 	links := linksOf(r)
 	var sets []Set
-	index := map[int]int{} // of the sets, by what links them
+	index := map[int]int{} // positions in sets, by the root of their links
 	setOf := func(version string) *Set {
 		root := links.root(links.node(version))
 		i, known := index[root]
@@ -89,6 +89,7 @@ func subscriptionsOf(r olmcore.Resolution) (names []string) {
 	return slices.Compact(names)
 }
 
+// startingCSV returns spec.startingCSV of a Subscription, or an empty string.
 func startingCSV(s *v1alpha1.Subscription) string {
 	if s == nil || s.Spec == nil {
 		return ""
@@ -96,7 +97,7 @@ func startingCSV(s *v1alpha1.Subscription) string {
 	return s.Spec.StartingCSV
 }
 
-// links joins versions, packages and Subscriptions to sets.
+// links joins versions, packages and Subscriptions into sets.
 type links struct {
 	nodes  map[string]int
 	parent []int
@@ -105,6 +106,7 @@ type links struct {
 func versionNode(name string) string      { return "version/" + name }
 func subscriptionNode(name string) string { return "subscription/" + name }
 
+// linksOf returns the links of a Resolution.
 func linksOf(r olmcore.Resolution) *links {
 	l := &links{nodes: map[string]int{}}
 	for _, o := range r.Operators {
@@ -136,7 +138,7 @@ func (l *links) joinVersion(node, version string) {
 	}
 }
 
-// node returns the number of a node. A new node is alone.
+// node returns the number of a node. A new node is not joined to any other.
 func (l *links) node(name string) int {
 	i, known := l.nodes[name]
 	if !known {
@@ -146,7 +148,7 @@ func (l *links) node(name string) int {
 	return i
 }
 
-// root returns the node that stands for all that a node is joined to.
+// root returns the node that represents the set of a node.
 func (l *links) root(i int) int {
 	for l.parent[i] != i {
 		l.parent[i] = l.parent[l.parent[i]]
@@ -155,6 +157,7 @@ func (l *links) root(i int) int {
 	return i
 }
 
+// join joins two nodes, and the sets that they are in.
 func (l *links) join(a, b string) {
 	l.parent[l.root(l.node(a))] = l.root(l.node(b))
 }

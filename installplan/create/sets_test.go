@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// setsText prints sets: the Subscriptions, the operators and the generated Subscriptions of each.
+// setsText returns the Subscriptions, operators and generated Subscriptions of each set as text.
 func setsText(sets []create.Set) (lines []string) {
 	for _, s := range sets {
 		var operators, generated []string
@@ -32,7 +32,7 @@ func setsText(sets []create.Set) (lines []string) {
 	return lines
 }
 
-func TestSets(t *testing.T) {
+func TestSetsContainDependentSubscriptions(t *testing.T) {
 	observed := func(name, current, installed string) olmcore.SubscriptionFingerprint {
 		return olmcore.SubscriptionFingerprint{Name: name, CurrentCSV: current, InstalledCSV: installed}
 	}
@@ -49,8 +49,8 @@ func TestSets(t *testing.T) {
 		r    olmcore.Resolution
 		want []string
 	}{
-		"nothing": {},
-		"a failure": {r: olmcore.Resolution{
+		"an empty resolution": {},
+		"a failed resolution": {r: olmcore.Resolution{
 			Operators: []olmcore.Operator{of("a1", "a")}, Failure: &olmcore.ResolutionFailure{},
 		}},
 		"unrelated Subscriptions": {
@@ -205,8 +205,8 @@ func TestSetsAreAPartitionOfTheOperators(t *testing.T) {
 	})
 }
 
-// TestPlanOfASetIsOwnedByItsSubscriptions: owners, approval and content come from the set alone, while the order of
-// plans and the Subscriptions that the resolution observed are those of the namespace.
+// TestPlanOfASetIsOwnedByItsSubscriptions checks that owners, approval and content of a plan come from its set alone.
+// Generations and the observed Subscriptions are those of the namespace.
 func TestPlanOfASetIsOwnedByItsSubscriptions(t *testing.T) {
 	manual := func(s *v1alpha1.Subscription) {
 		s.Spec.Package, s.Spec.InstallPlanApproval = "b", v1alpha1.ApprovalManual
@@ -234,10 +234,10 @@ func TestPlanOfASetIsOwnedByItsSubscriptions(t *testing.T) {
 	}
 }
 
-// TestAPlanOfASetStaysOneWithoutTheOption checks that a manager without the option SeparatePlans changes neither
+// TestPlanOfASetIsKeptWithoutSeparatePlans checks that a manager without the option SeparatePlans changes neither
 // owners, approval nor annotation of a plan that was made for one set. A manager with the option would change them
 // back.
-func TestAPlanOfASetStaysOneWithoutTheOption(t *testing.T) {
+func TestPlanOfASetIsKeptWithoutSeparatePlans(t *testing.T) {
 	a := Subscription("a", func(s *v1alpha1.Subscription) { s.Spec.Package = "a" })
 	neighbour := Subscription("b", Manual, Current("b.v1"), func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "b.v1" })
 	in := CreateInput([]*v1alpha1.Subscription{a, neighbour}, Operator("a"))
@@ -257,10 +257,10 @@ func TestAPlanOfASetStaysOneWithoutTheOption(t *testing.T) {
 	}
 }
 
-// TestPlansOfSetsAreAwaitedWithoutTheOption checks that a manager without the option SeparatePlans creates no shared
-// plan while new plans of sets install the same versions. A manager with the option would replace the shared plan at
-// once, and so on without end.
-func TestPlansOfSetsAreAwaitedWithoutTheOption(t *testing.T) {
+// TestSharedPlanWaitsForNewPlansOfSets checks that a manager without the option SeparatePlans creates no shared plan
+// while new plans of sets install the same versions. A manager with the option would replace the shared plan
+// immediately, and both would continue without end.
+func TestSharedPlanWaitsForNewPlansOfSets(t *testing.T) {
 	in := CreateInput([]*v1alpha1.Subscription{Subscription("a"), Subscription("b")}, Operator("a"), Operator("b"))
 	var made []*v1alpha1.InstallPlan
 	for _, set := range create.Sets(in.Resolution) {

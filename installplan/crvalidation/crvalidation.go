@@ -35,9 +35,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// limits are how many custom resources of one version are judged, the first as they are read, how many things are
-// said about one, and what is left of the work for one Judge. Schemas and resources are written by tenants, and an API
-// server bounds the work for one object only.
+// limits contains how many custom resources of one version are validated, in the order in which they are read, how many
+// findings about one are reported, and the work that is left for one call of Judge. Tenants write schemas and custom
+// resources, and an API server limits only the work for one object.
 type limits struct {
 	resources, findings int
 	rules               int64 // the cost of CEL rules: three objects, as an API server bounds it
@@ -63,7 +63,7 @@ func Judge(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaCh
 	return judgeWithin(ctx, all(r), changes, maxResources, maxFindings)
 }
 
-// Bounds of a judgement.
+// Limits of one call of Judge.
 const (
 	maxResources = 10_000
 	maxFindings  = 20
@@ -77,7 +77,7 @@ func judgeWithin(ctx context.Context, read reading, changes []installplan.Schema
 			return nil, &olmcore.InputError{Field: fmt.Sprintf("changes[%d]", i), Problem: "lacks a definition"}
 		}
 		if !apihelpers.IsCRDConditionTrue(change.Before, apiextensionsv1.Established) {
-			continue // there can be none yet
+			continue // it has no custom resources yet
 		}
 		for _, version := range change.Versions {
 			found, err := judgeVersion(ctx, read, &schemas{change: change, version: version}, left)
@@ -94,7 +94,7 @@ func judgeWithin(ctx context.Context, read reading, changes []installplan.Schema
 	return verdicts, nil
 }
 
-// judgeVersion holds the resources of one version against both schemas, page by page.
+// judgeVersion validates the custom resources of one version against both schemas, page by page.
 func judgeVersion(ctx context.Context, read reading, s *schemas, left *limits) ([]installplan.ResourceVerdict, error) {
 	var verdicts []installplan.ResourceVerdict
 	crd, room := s.change.Before, left.resources
@@ -126,19 +126,19 @@ func judgeVersion(ctx context.Context, read reading, s *schemas, left *limits) (
 	return verdicts, nil
 }
 
-// schemas are those of one version, before and after a change.
+// schemas contains the schemas of one version before and after a change.
 type schemas struct {
 	change        installplan.SchemaChange
 	version       string
-	before, after *judge // made when they are needed: few resources are invalid
+	before, after *judge // created on demand, because few resources are invalid
 }
 
 func (s *schemas) verdict() installplan.ResourceVerdict {
 	return installplan.ResourceVerdict{CustomResourceDefinition: s.change.Before.Name, Version: s.version}
 }
 
-// judgePage judges the resources of a page, as many as there is room for, until nothing is left of the work. It returns
-// how many were judged. The error is of one that cannot be read.
+// judgePage validates the custom resources of a page until a limit is reached. It returns how many were validated. The
+// error is about one that cannot be read.
 func (s *schemas) judgePage(ctx context.Context, p page, room int, left *limits) (judged int, found []installplan.ResourceVerdict, err error) {
 	for judged < min(p.size, room) && ctx.Err() == nil {
 		object, err := p.resource(judged)
@@ -157,8 +157,8 @@ func (s *schemas) judgePage(ctx context.Context, p page, room int, left *limits)
 	return judged, found, nil
 }
 
-// judge says what is wrong with a resource, and was before where anything is; ok is false when nothing is left of the
-// work.
+// judge returns the findings about a custom resource under the new schema. If there are any, it also returns those
+// under the old schema. ok is false if the limit of the work is reached.
 func (s *schemas) judge(ctx context.Context, object olmcore.Object, left *limits) (v installplan.ResourceVerdict, ok bool) {
 	v = s.verdict()
 	v.Namespace, v.Name = object.GetNamespace(), object.GetName()

@@ -25,8 +25,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// pairsIn is how many pairs the entries of the lists in a value make: of those that are sets or maps by their schema,
-// or of all. Short lists do not count.
+// pairsIn returns how many pairs of entries the lists in a value have. It counts lists that are sets or maps in their
+// schema, or all lists. Short lists do not count.
 func pairsIn(value any, s *structuralschema.Structural, all bool) (pairs int) {
 	if s == nil {
 		s = &structuralschema.Structural{}
@@ -54,16 +54,16 @@ func pairsIn(value any, s *structuralschema.Structural, all bool) (pairs int) {
 	return pairs
 }
 
-// judge holds resources against the schema of one version of a definition.
+// judge validates custom resources against the schema of one version of a definition.
 type judge struct {
 	apiVersion, kind string
-	// problem is why the schema cannot be used.
+	// problem explains why the schema cannot be used.
 	problem string
-	// keeps: unknown fields are not pruned.
+	// keeps is true if unknown fields are not pruned.
 	keeps bool
-	// compares: the entries of any list may be compared with each other.
+	// compares is true if rules may compare the entries of any list with each other.
 	compares bool
-	// structural is nil where there is no schema, or one that the API server would neither prune nor default by.
+	// structural is nil if there is no schema, or if the API server would not use it to prune or default objects.
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
 	rules      *cel.Validator
@@ -76,7 +76,7 @@ func newJudge(crd *apiextensionsv1.CustomResourceDefinition, version string) *ju
 		return j
 	}
 	var props apiextensions.JSONSchemaProps
-	// The conversion shares what it does not change, and defaulting hands it out.
+	// The converted schema shares parts with the original, and defaulting returns these parts.
 	from := crd.Spec.Versions[i].Schema.OpenAPIV3Schema.DeepCopy()
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(from, &props, nil); err != nil {
 		j.problem = "its schema cannot be read: " + err.Error()
@@ -87,7 +87,7 @@ func newJudge(crd *apiextensionsv1.CustomResourceDefinition, version string) *ju
 		j.problem = "its schema cannot be read: " + err.Error()
 		return j
 	}
-	// An API server refuses schemas that say so.
+	// An API server rejects such schemas.
 	text, err := json.Marshal(from)
 	j.compares = err != nil || bytes.Contains(text, []byte(`"uniqueItems":true`))
 	structural, err := structuralschema.NewStructural(&props)
@@ -99,8 +99,8 @@ func newJudge(crd *apiextensionsv1.CustomResourceDefinition, version string) *ju
 	return j
 }
 
-// findings are what is wrong with an object, nothing when it is valid. judged is false when nothing is left of the
-// work. The object is not changed.
+// findings returns the problems of an object, or none if it is valid. judged is false if the limit of the work is
+// reached. The object is not changed.
 func (j *judge) findings(ctx context.Context, object olmcore.Object, left *limits) (found []string, judged bool) {
 	if j.problem != "" {
 		return []string{j.problem}, true
@@ -120,7 +120,7 @@ func (j *judge) findings(ctx context.Context, object olmcore.Object, left *limit
 	return words(errs, left.findings), judged
 }
 
-// validate judges an object as the API server would see it.
+// validate validates an object as the API server would.
 func (j *judge) validate(ctx context.Context, values map[string]any, left *limits) (errs field.ErrorList, judged bool) {
 	root := field.NewPath("")
 	if j.structural != nil {
@@ -142,7 +142,7 @@ func (j *judge) validate(ctx context.Context, values map[string]any, left *limit
 	}
 	errs = append(errs, listtype.ValidateListSetsAndMaps(root, j.structural, values)...)
 	errs = append(errs, objectmeta.Validate(root, values, j.structural, false)...)
-	if j.rules != nil && len(errs) == 0 { // rules may count on the types
+	if j.rules != nil && len(errs) == 0 { // rules may assume valid types
 		broken, unused := j.rules.Validate(ctx, root, j.structural, values, nil, celconfig.RuntimeCELCostBudget)
 		left.rules -= celconfig.RuntimeCELCostBudget - max(unused, 0)
 		errs = append(errs, broken...)
@@ -150,7 +150,7 @@ func (j *judge) validate(ctx context.Context, values map[string]any, left *limit
 	return errs, true
 }
 
-// words are errors as text, each once.
+// words returns the distinct texts of errors.
 func words(errs field.ErrorList, limit int) []string {
 	var texts []string
 	for _, err := range errs {
@@ -164,7 +164,7 @@ func words(errs field.ErrorList, limit int) []string {
 	return texts
 }
 
-// clip cuts a text that quotes too much of a resource.
+// clip cuts a text that quotes too much of a custom resource.
 func clip(text string) string {
 	const limit = 1 << 10
 	if len(text) <= limit {

@@ -24,7 +24,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// definition is the CustomResourceDefinition of kind Cron with these versions, each "name: schema".
+// definition returns the CustomResourceDefinition of kind Cron with these versions, each in the form "name: schema".
 func definition(t testing.TB, established bool, versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -50,7 +50,7 @@ func definition(t testing.TB, established bool, versions ...string) *apiextensio
 	return crd
 }
 
-// spec is a version whose spec has these properties.
+// spec returns a version whose spec has these properties.
 func spec(properties string, more ...string) string {
 	text := "v1: {type: object, properties: {spec: {type: object, properties: {" + properties + "}"
 	for _, m := range more {
@@ -68,7 +68,7 @@ func cron(t testing.TB, name, spec string) *unstructured.Unstructured {
 	return u
 }
 
-// reader serves the resources in every version.
+// reader is a Reader that returns the same custom resources in every version.
 type reader struct {
 	objects []olmcore.Object
 	fail    error
@@ -85,7 +85,7 @@ func (r reader) List(_ context.Context, gvk schema.GroupVersionKind, namespace s
 	return r.objects, r.fail
 }
 
-// judge returns what Judge says about the change of version v1.
+// judge returns the verdicts of Judge about the change of version v1.
 func judge(t testing.TB, before, after *apiextensionsv1.CustomResourceDefinition, objects ...olmcore.Object) []installplan.ResourceVerdict {
 	t.Helper()
 	verdicts, err := crvalidation.Judge(t.Context(), reader{objects: objects},
@@ -94,42 +94,59 @@ func judge(t testing.TB, before, after *apiextensionsv1.CustomResourceDefinition
 	return verdicts
 }
 
-// TestJudge has a row for each thing that a schema can find wrong, and for what the API server does before it looks.
-func TestJudge(t *testing.T) {
+// TestInvalidCustomResourcesAreFound contains a case for each kind of constraint in a schema, and for what the API
+// server does before validation.
+func TestInvalidCustomResourcesAreFound(t *testing.T) {
 	const anything = "v1: {type: object, x-kubernetes-preserve-unknown-fields: true}"
 	for name, c := range map[string]struct {
 		before, after string
 		resource      string
 		old, new      []string
 	}{
-		"a valid resource":      {spec("replicas: {type: integer}"), spec("replicas: {type: integer, maximum: 10}"), "{replicas: 10}", nil, nil},
-		"a bound that is lower": {spec("replicas: {type: integer}"), spec("replicas: {type: integer, maximum: 9}"), "{replicas: 10}", nil, []string{"[].spec.replicas: Invalid value: 10: spec.replicas in body should be less than or equal to 9"}},
+		"a valid resource": {spec("replicas: {type: integer}"), spec("replicas: {type: integer, maximum: 10}"), "{replicas: 10}", nil, nil},
+		"a bound that is lower": {
+			spec("replicas: {type: integer}"), spec("replicas: {type: integer, maximum: 9}"), "{replicas: 10}", nil, []string{"[].spec.replicas: Invalid value: 10: spec.replicas in body should be less than or equal to 9"},
+		},
 		"a bound that is higher": {spec("replicas: {type: integer}"), spec("replicas: {type: integer, minimum: 3}"), "{replicas: 2}", nil,
 			[]string{"[].spec.replicas: Invalid value: 2: spec.replicas in body should be greater than or equal to 3"}},
-		"a whole number against a fraction": {spec("replicas: {type: number}"), spec("replicas: {type: number, minimum: 0.5}"), "{replicas: 1}", nil, nil},
+		"a whole number against a fraction": {
+			spec("replicas: {type: number}"), spec("replicas: {type: number, minimum: 0.5}"), "{replicas: 1}", nil, nil,
+		},
 		"an integer where there was a number": {spec("replicas: {type: number}"), spec("replicas: {type: integer}"), "{replicas: 1.5}", nil,
 			[]string{`[].spec.replicas: Invalid value: "number": spec.replicas in body must be of type integer: "number"`,
 				`[]: Invalid value: "": Checked value must be of type integer (default format) in spec.replicas`}},
 		"fields that are required": {spec("a: {type: string}"), spec("a: {type: string}, b: {type: string}, c: {type: string}", "required: [b, c]"), "{a: x}", nil,
 			[]string{"[].spec.b: Required value", "[].spec.c: Required value"}},
-		"a required field with a default":    {spec("a: {type: string}"), spec("a: {type: string}, b: {type: string, default: x}", "required: [b]"), "{a: x}", nil, nil},
-		"a required null with a default":     {spec("a: {type: string, nullable: true}"), spec("a: {type: string, default: x}", "required: [a]"), "{a: null}", nil, nil},
-		"an enumeration":                     {spec("a: {type: string}"), spec("a: {type: string, enum: [red, blue]}"), "{a: green}", nil, []string{`[].spec.a: Unsupported value: "green": supported values: "red", "blue"`}},
-		"a field that is not known any more": {spec("a: {type: integer}"), spec("b: {type: string}"), "{a: 1}", nil, nil},
+		"a required field with a default": {
+			spec("a: {type: string}"), spec("a: {type: string}, b: {type: string, default: x}", "required: [b]"), "{a: x}", nil, nil,
+		},
+		"a required null with a default": {
+			spec("a: {type: string, nullable: true}"), spec("a: {type: string, default: x}", "required: [a]"), "{a: null}", nil, nil,
+		},
+		"an enumeration": {
+			spec("a: {type: string}"), spec("a: {type: string, enum: [red, blue]}"), "{a: green}", nil, []string{`[].spec.a: Unsupported value: "green": supported values: "red", "blue"`},
+		},
+		"a field that was removed": {spec("a: {type: integer}"), spec("b: {type: string}"), "{a: 1}", nil, nil},
 		"an unknown field that is kept": {anything, "v1: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: string}}}}}",
 			"{a: 1, b: 2}", nil, []string{`[].spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"`}},
-		"an unknown field that a rule sees": {spec("a: {type: integer}"), spec("b: {type: string}", `x-kubernetes-validations: [{rule: "!has(self.b)"}]`), "{a: 1}", nil, nil},
+		"an unknown field that a rule sees": {
+			spec("a: {type: integer}"), spec("b: {type: string}", `x-kubernetes-validations: [{rule: "!has(self.b)"}]`), "{a: 1}", nil, nil,
+		},
 		"a CEL rule": {spec("min: {type: integer}, max: {type: integer}"), spec("min: {type: integer}, max: {type: integer}", `x-kubernetes-validations: [{rule: "self.min <= self.max", message: too large}]`),
 			"{min: 2, max: 1}", nil, []string{`[].spec: Invalid value: too large`}},
-		"a CEL rule about a change": {spec("a: {type: integer}"), spec("a: {type: integer}", `x-kubernetes-validations: [{rule: "self.a == oldSelf.a"}]`), "{a: 1}", nil, nil},
+		"a CEL rule about a change": {
+			spec("a: {type: integer}"), spec("a: {type: integer}", `x-kubernetes-validations: [{rule: "self.a == oldSelf.a"}]`), "{a: 1}", nil, nil,
+		},
 		"a set with duplicates": {spec("a: {type: array, items: {type: string}}"), spec("a: {type: array, x-kubernetes-list-type: set, items: {type: string}}"), "{a: [x, x]}", nil,
 			[]string{`[].spec.a[1]: Duplicate value: "x"`}},
 		"a format": {spec("a: {type: string}"), spec("a: {type: string, format: date-time}"), "{a: soon}", nil,
 			[]string{`[].spec.a: Invalid value: "soon": spec.a in body must be of type date-time: "soon"`}},
 		"a resource that is invalid already": {spec("a: {type: string, maxLength: 1}"), spec("a: {type: string, maxLength: 2}"), "{a: xxx}",
 			[]string{"[].spec.a: Too long: may not be more than 1 byte"}, []string{"[].spec.a: Too long: may not be more than 2 bytes"}},
-		"a schema that is gone": {spec("a: {type: string}"), "v1: null", "{a: 1}", nil, nil},
-		"no schema before":      {"v1: null", spec("a: {type: string}"), "{a: 1}", nil, []string{`[].spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"`}},
+		"a schema that was removed": {spec("a: {type: string}"), "v1: null", "{a: 1}", nil, nil},
+		"no schema before": {
+			"v1: null", spec("a: {type: string}"), "{a: 1}", nil, []string{`[].spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"`},
+		},
 		"a schema that is not structural": {anything, "v1: {properties: {spec: {properties: {a: {type: string}}}}}", "{a: 1}", nil,
 			[]string{`[].spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"`}},
 	} {
@@ -149,8 +166,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestEachServedVersionIsJudged by its own schema, and only those that were asked for.
-func TestEachServedVersionIsJudged(t *testing.T) {
+// TestEachRequestedVersionIsValidated checks that custom resources are validated against the schema of each requested
+// version, and no other.
+func TestEachRequestedVersionIsValidated(t *testing.T) {
 	before := definition(t, true, "v1: {type: object}", "v2: {type: object}", "v3: {type: object}")
 	strict := func(version, field string) string {
 		return version + ": {type: object, properties: {spec: {type: object, required: [" + field + "], properties: {" + field + ": {type: string}}}}}"
@@ -166,8 +184,8 @@ func TestEachServedVersionIsJudged(t *testing.T) {
 	require.Equal(t, []string{"v1 [].spec.a: Required value", "v2 [].spec.b: Required value"}, got)
 }
 
-// TestBounds: what is not looked at is said.
-func TestBounds(t *testing.T) {
+// TestUnvalidatedCustomResourcesAreCounted checks that custom resources beyond the limits are reported.
+func TestUnvalidatedCustomResourcesAreCounted(t *testing.T) {
 	before, after := definition(t, true, "v1: {type: object}"), definition(t, true, spec("a: {type: string}, b: {type: string}, c: {type: string}", "required: [a, b, c]"))
 	objects := []olmcore.Object{cron(t, "z", "{}"), cron(t, "y", "{}"), cron(t, "x", "{}"), nil}
 	got, err := crvalidation.JudgeWithin(t.Context(), reader{objects: objects},
@@ -184,8 +202,9 @@ func TestBounds(t *testing.T) {
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
-// TestTheWorkOfAJudgementHasAnEnd: a tenant writes the schema, and the resources. What is not judged is counted.
-func TestTheWorkOfAJudgementHasAnEnd(t *testing.T) {
+// TestWorkOfAValidationIsLimited checks that a tenant, who writes both the schema and the custom resources, cannot
+// cause unlimited work. Custom resources that are not validated are counted.
+func TestWorkOfAValidationIsLimited(t *testing.T) {
 	many := make([]string, 20_000)
 	for i := range many {
 		many[i] = fmt.Sprintf("{n: %d}", i)
@@ -197,12 +216,14 @@ func TestTheWorkOfAJudgementHasAnEnd(t *testing.T) {
 		resources int
 		some      bool
 	}{
-		"rules that cost": {spec("l: {type: array, maxItems: 3000, items: {type: integer}}",
+		"expensive rules": {spec("l: {type: array, maxItems: 3000, items: {type: integer}}",
 			"x-kubernetes-validations: [{rule: 'self.l.all(x, self.l.all(y, x + y >= 0))'}]"), "{l: [" + strings.Repeat("1,", 999) + "1]}", 200, true},
-		"a set of objects":   {spec(fmt.Sprintf(entries, "x-kubernetes-list-type: set,")), list, 3, false},
-		"unique items":       {spec(fmt.Sprintf(entries, "uniqueItems: true,")), list, 3, false},
-		"lists, none of it":  {spec(fmt.Sprintf(entries, "maxItems: 100000,")), list, 0, false},
-		"a map of few lists": {spec("m: {type: object, additionalProperties: {type: array, x-kubernetes-list-type: set, items: {type: object, properties: {n: {type: integer}}}}}"), "{m: {a: " + list[4:] + "}", 3, false},
+		"a set of objects":          {spec(fmt.Sprintf(entries, "x-kubernetes-list-type: set,")), list, 3, false},
+		"unique items":              {spec(fmt.Sprintf(entries, "uniqueItems: true,")), list, 3, false},
+		"lists without constraints": {spec(fmt.Sprintf(entries, "maxItems: 100000,")), list, 0, false},
+		"a map of few lists": {
+			spec("m: {type: object, additionalProperties: {type: array, x-kubernetes-list-type: set, items: {type: object, properties: {n: {type: integer}}}}}"), "{m: {a: " + list[4:] + "}", 3, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []olmcore.Object
@@ -227,8 +248,9 @@ func TestTheWorkOfAJudgementHasAnEnd(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadIsNoEmptyAnswer, but of a definition that is not served yet there is nothing to read.
-func TestWhatCannotBeReadIsNoEmptyAnswer(t *testing.T) {
+// TestReadErrorsAreReported checks that a failed read is reported. A definition that is not served yet has no custom
+// resources to read.
+func TestReadErrorsAreReported(t *testing.T) {
 	after := definition(t, true, spec("a: {type: string}"))
 	change := func(established bool) []installplan.SchemaChange {
 		return []installplan.SchemaChange{{Before: definition(t, established, "v1: {type: object}"), After: after, Versions: []string{"v1"}}}
@@ -250,7 +272,7 @@ func TestWhatCannotBeReadIsNoEmptyAnswer(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// BenchmarkJudge holds a thousand resources against a schema with a rule.
+// BenchmarkJudge validates a thousand custom resources against a schema with a rule.
 func BenchmarkJudge(b *testing.B) {
 	before := definition(b, true, "v1: {type: object}")
 	after := definition(b, true, spec("min: {type: integer, default: 1}, max: {type: integer}", `x-kubernetes-validations: [{rule: "self.min <= self.max"}]`))
@@ -267,7 +289,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// FuzzJudge: no schema and no resource makes it panic, and what is judged is not changed.
+// FuzzJudge checks that no schema and no custom resource causes a panic, and that custom resources are not changed.
 func FuzzJudge(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"spec":{"type":"object","required":["a"],"properties":{"a":{"type":"string","default":"x"}}}}}`, `{"a":null}`)
 	f.Add(`{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-validations":[{"rule":"self.a > 1"}],"properties":{"a":{"type":"integer"}}}}}`, `{"a":2}`)
@@ -298,7 +320,7 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// A new version of a definition allows fewer replicas than a resource has.
+// ExampleJudge validates a custom resource against a new version of its definition, which allows fewer replicas.
 func ExampleJudge() {
 	version := func(maximum float64) *apiextensionsv1.CustomResourceDefinition {
 		replicas := apiextensionsv1.JSONSchemaProps{Type: "integer", Maximum: &maximum}

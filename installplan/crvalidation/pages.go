@@ -37,14 +37,15 @@ func Live(p Pager) func(context.Context, olmcore.Reader, []installplan.SchemaCha
 	}
 }
 
-// pageSize is how many resources are read at once: an API server takes objects of up to 1.5 MiB.
+// pageSize is how many custom resources are read at once. An API server accepts objects of up to 1.5 MiB.
 const pageSize = 20
 
-// reading reads the page of a kind's objects that begins where the one before said, "" for the first.
+// reading reads the page of objects of a kind that starts at a position of the previous page, or the first page if it
+// is empty.
 type reading func(ctx context.Context, gvk schema.GroupVersionKind, from string) (page, error)
 
-// page is some resources, and where the next one begins, "" after the last. left is how many resources come after it;
-// where it is not known how many, 1.
+// page contains some custom resources, and the position of the next page, which is empty after the last one. left is
+// how many custom resources follow. If the number is not known, it is 1.
 type page struct {
 	size     int
 	resource func(i int) (olmcore.Object, error)
@@ -67,7 +68,7 @@ func all(r olmcore.Reader) reading {
 	}
 }
 
-// inPages reads pages, in the order of the API server: that of namespaces and names.
+// inPages reads pages in the order of the API server, which is by namespace and name.
 func inPages(p Pager) reading {
 	return func(ctx context.Context, gvk schema.GroupVersionKind, from string) (page, error) {
 		text, err := p.ListPage(ctx, gvk, pageSize, from)
@@ -95,7 +96,7 @@ func inPages(p Pager) reading {
 	}
 }
 
-// remedy is what to do about an error of listing the resources of a definition, "" where nothing is known.
+// remedy returns advice about an error of listing the custom resources of a definition, or an empty string.
 func remedy(crd *apiextensionsv1.CustomResourceDefinition, err error) string {
 	if olmcore.Classify(err) != olmcore.Forbidden {
 		return ""

@@ -54,14 +54,14 @@ func (p *pager) ListPage(_ context.Context, gvk schema.GroupVersionKind, limit i
 	return list.MarshalJSON()
 }
 
-// garbage is what an API server would never answer.
+// garbage is a Reader whose answers are not those of an API server.
 type garbage string
 
 func (g garbage) ListPage(context.Context, schema.GroupVersionKind, int, string) ([]byte, error) {
 	return []byte(g), nil
 }
 
-// someCrons are as many Crons, of which the last has 10 replicas, and the others 1.
+// someCrons returns custom resources. The last one has 10 replicas, and the others have 1.
 func someCrons(t testing.TB, n int) (items []unstructured.Unstructured) {
 	for i := range n {
 		replicas := 1
@@ -78,22 +78,23 @@ func atMost9(t testing.TB) []installplan.SchemaChange {
 		After: definition(t, true, spec("replicas: {type: integer, maximum: 9}")), Versions: []string{"v1"}}}
 }
 
-// TestLiveReadsInPages, and no more than is judged. What is left is counted, as far as that is known.
-func TestLiveReadsInPages(t *testing.T) {
+// TestCustomResourcesAreReadInPages checks that no more custom resources are read than are validated, and that the
+// others are counted if the API server returns their number.
+func TestCustomResourcesAreReadInPages(t *testing.T) {
 	for name, c := range map[string]struct {
 		items, resources int
 		uncounted        bool
 		pages, unread    int
 		invalid          bool
 	}{
-		"none":                              {items: 0, resources: 1000, pages: 1},
-		"a page":                            {items: 20, resources: 1000, pages: 1, invalid: true},
-		"some pages":                        {items: 50, resources: 1000, pages: 3, invalid: true},
-		"as many as are judged":             {items: 40, resources: 40, pages: 2, invalid: true},
-		"more, at the end of a page":        {items: 50, resources: 40, pages: 2, unread: 10},
-		"more, within a page":               {items: 50, resources: 30, pages: 2, unread: 20},
-		"more, and nobody knows how many":   {items: 70, resources: 30, uncounted: true, pages: 2, unread: 11},
-		"more, at an end, and nobody knows": {items: 70, resources: 40, uncounted: true, pages: 2, unread: 1},
+		"none":                       {items: 0, resources: 1000, pages: 1},
+		"one page":                   {items: 20, resources: 1000, pages: 1, invalid: true},
+		"several pages":              {items: 50, resources: 1000, pages: 3, invalid: true},
+		"as many as are validated":   {items: 40, resources: 40, pages: 2, invalid: true},
+		"more, at the end of a page": {items: 50, resources: 40, pages: 2, unread: 10},
+		"more, within a page":        {items: 50, resources: 30, pages: 2, unread: 20},
+		"more, without a count":      {items: 70, resources: 30, uncounted: true, pages: 2, unread: 11},
+		"more, at the end of a page, without a count": {items: 70, resources: 40, uncounted: true, pages: 2, unread: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &pager{items: someCrons(t, c.items), uncounted: c.uncounted}
@@ -116,8 +117,9 @@ func TestLiveReadsInPages(t *testing.T) {
 	}
 }
 
-// TestAPageThatCannotBeReadIsNoEnd: the change is refused, and what is wrong before it is named.
-func TestAPageThatCannotBeReadIsNoEnd(t *testing.T) {
+// TestUnreadablePageRefusesTheChange checks that the change is refused if a page cannot be read, and that invalid
+// custom resources of earlier pages are named.
+func TestUnreadablePageRefusesTheChange(t *testing.T) {
 	p := &pager{items: someCrons(t, 200), fails: 2, err: errors.New("etcd is gone")}
 	p.items[0] = *cron(t, "c", "{replicas: 11}")
 	verdicts, err := crvalidation.Live(p)(t.Context(), nil, atMost9(t))
@@ -142,8 +144,8 @@ func TestAPageThatCannotBeReadIsNoEnd(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestAMissingRightIsNamed, and how to give it.
-func TestAMissingRightIsNamed(t *testing.T) {
+// TestMissingPermissionIsNamed checks that the message names the missing permission and how to grant it.
+func TestMissingPermissionIsNamed(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "crons"}, "",
 		errors.New(`User "system:serviceaccount:olm:olm" cannot list resource "crons" in API group "example.com" at the cluster scope`))
 	verdicts, err := crvalidation.Live(&pager{fails: 1, err: forbidden})(t.Context(), nil, atMost9(t))
@@ -154,8 +156,8 @@ func TestAMissingRightIsNamed(t *testing.T) {
 			`{apiGroups: [example.com], resources: [crons], verbs: [list]}, or judge no custom resources (--judge=false)`}}, verdicts)
 }
 
-// TestAFindingIsCut that quotes a value of any size.
-func TestAFindingIsCut(t *testing.T) {
+// TestLongFindingsAreCut checks a finding that quotes a large value.
+func TestLongFindingsAreCut(t *testing.T) {
 	before, after := definition(t, true, spec("a: {type: string}")), definition(t, true, spec("a: {type: string, pattern: b}"))
 	verdicts := judge(t, before, after, cron(t, "x", "{a: "+strings.Repeat("ä", 10_000)+"}"))
 	require.Len(t, verdicts, 1)
@@ -163,7 +165,7 @@ func TestAFindingIsCut(t *testing.T) {
 	require.True(t, strings.HasSuffix(verdicts[0].New[0], "ä ..."), verdicts[0].New[0])
 }
 
-// BenchmarkLive holds as many resources as are judged against a schema, in pages that cost nothing to read.
+// BenchmarkLive validates the maximum number of custom resources, which are read in pages.
 func BenchmarkLive(b *testing.B) {
 	p, changes := &pager{items: someCrons(b, 10_000)}, atMost9(b)
 	b.ReportAllocs()

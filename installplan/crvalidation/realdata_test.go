@@ -23,7 +23,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// published reads a bundle's definitions, and the resources that it shows as examples.
+// published returns the definitions of a bundle, and its example resources.
 func published(t *testing.T, b realdata.Bundle) (definitions map[string]*apiextensionsv1.CustomResourceDefinition, examples []olmcore.Object) {
 	definitions = map[string]*apiextensionsv1.CustomResourceDefinition{}
 	for _, o := range b.Objects {
@@ -45,9 +45,9 @@ func published(t *testing.T, b realdata.Bundle) (definitions map[string]*apiexte
 	return definitions, examples
 }
 
-// TestPublishedUpgrades: no upgrade is refused for the example resources of the version before, many of which are
-// incomplete, in both versions.
-func TestPublishedUpgrades(t *testing.T) {
+// TestPublishedUpgradesAreNotRefused checks that no published upgrade is refused because of the example resources of
+// the version before. Many of these are incomplete in both versions.
+func TestPublishedUpgradesAreNotRefused(t *testing.T) {
 	if os.Getenv("OLMCORE_DATA") == "" {
 		t.Setenv("OLMCORE_DATA", filepath.Join("..", "..", "..", "shared", "data"))
 	}
@@ -85,7 +85,7 @@ func TestPublishedUpgrades(t *testing.T) {
 	require.Positive(t, already)
 }
 
-// messageOf is what a plan says about its step that makes a definition another one, while a resource exists.
+// messageOf returns the message of a plan about the step that changes a definition while a custom resource exists.
 func messageOf(t *testing.T, before, after *apiextensionsv1.CustomResourceDefinition, resource olmcore.Object) string {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -124,15 +124,15 @@ func messageOf(t *testing.T, before, after *apiextensionsv1.CustomResourceDefini
 	return next.Status.Message
 }
 
-// TestOLMsDefinitions: which changes of a definition OLM's tests refuse, and in which words, with a resource whose
-// replicas are 10.
+// TestDefinitionChangesThatOLMRefuses checks which changes of a definition the tests of OLM refuse, and the messages,
+// with a custom resource that has 10 replicas.
 //
 // OLM's cases: v1beta1: a schema that stays the same judges no resource; v1beta1: required fields that a resource lacks
 // are all named; v1beta1: a minimum that is raised; v1beta1: a version that is served no more does not judge; v1beta1:
 // nor does one that is switched off with the update; v1beta1: whole numbers are compared with fractions; a resource
 // that stays valid; a maximum violated in v2, with version, kind and name; not judged: a version that is served no
 // more; not judged: a version that was not served before; the only version lowers its maximum.
-func TestOLMsDefinitions(t *testing.T) {
+func TestDefinitionChangesThatOLMRefuses(t *testing.T) {
 	const (
 		refused = `retrying execution due to error: error validating existing CRs against new CRD's schema for "crons.example.com": error validating example.com/`
 		ofCron  = `, Kind=Cron "ops/mine": updated validation is too restrictive: `
@@ -155,14 +155,28 @@ func TestOLMsDefinitions(t *testing.T) {
 			want:  refused + "v1" + ofCron + "[[].spec.a: Required value, [].spec.b: Required value, [].spec.c: Required value]"},
 		"a minimum that is raised": {before: versions{version("v1", ", minimum: 1")}, after: versions{version("v1", ", minimum: 3")}, spec: "{replicas: 2}",
 			want: refused + "v1" + ofCron + "[].spec.replicas: Invalid value: 2: spec.replicas in body should be greater than or equal to 3"},
-		"a maximum that is lowered":           {before: versions{version("v1", ", maximum: 10")}, after: versions{version("v1", at9)}, want: refused + "v1" + ofCron + lower},
-		"a maximum that fits":                 {before: versions{any1, any2}, after: versions{version("v1", ", maximum: 10"), version("v2", ", maximum: 10")}},
-		"a whole number against a fraction":   {before: versions{any1}, after: versions{"v1: {type: object, properties: {spec: {type: object, properties: {replicas: {type: number, minimum: 9.5, maximum: 10.0}}}}}"}},
-		"a maximum that is violated in v2":    {before: versions{any1, any2}, after: versions{any1, version("v2", at9)}, want: refused + "v2" + ofCron + lower},
-		"violated in what is served no more":  {before: versions{any1, any2}, after: versions{any1, version("v2", at9)}, unserves: 2},
-		"violated in what was never served":   {before: versions{any1, any2}, after: versions{any1, version("v2", at9)}, unserved: 2},
-		"violated in a version that is new":   {before: versions{any1}, after: versions{any1, version("v2", at9)}},
-		"violated in the old, which goes off": {before: versions{any1}, after: versions{version("v1", at9), any2}, unserves: 1},
+		"a maximum that is lowered": {
+			before: versions{version("v1", ", maximum: 10")}, after: versions{version("v1", at9)}, want: refused + "v1" + ofCron + lower,
+		},
+		"a maximum that fits": {
+			before: versions{any1, any2}, after: versions{version("v1", ", maximum: 10"), version("v2", ", maximum: 10")},
+		},
+		"a whole number against a fraction": {
+			before: versions{any1}, after: versions{"v1: {type: object, properties: {spec: {type: object, properties: {replicas: {type: number, minimum: 9.5, maximum: 10.0}}}}}"},
+		},
+		"a maximum that is violated in v2": {
+			before: versions{any1, any2}, after: versions{any1, version("v2", at9)}, want: refused + "v2" + ofCron + lower,
+		},
+		"violated in a version that is no longer served": {
+			before: versions{any1, any2}, after: versions{any1, version("v2", at9)}, unserves: 2,
+		},
+		"violated in a version that was never served": {
+			before: versions{any1, any2}, after: versions{any1, version("v2", at9)}, unserved: 2,
+		},
+		"violated in a version that is new": {before: versions{any1}, after: versions{any1, version("v2", at9)}},
+		"violated in the old version, which is no longer served": {
+			before: versions{any1}, after: versions{version("v1", at9), any2}, unserves: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := definition(t, true, c.before...), definition(t, false, c.after...)

@@ -27,7 +27,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// cronVersion is version n of an operator without deployments, whose definition has the given bound.
+// cronVersion returns version n of an operator without Deployments, whose definition has the given bound.
 func cronVersion(t testing.TB, n int, bound string) olmcore.Operator {
 	version := &v1alpha1.ClusterServiceVersion{}
 	require.NoError(t, yaml.Unmarshal(fmt.Appendf(nil, `
@@ -48,7 +48,7 @@ spec:
 	}
 }
 
-// cluster is a world in which the head of the operator is installed, and a resource of it exists.
+// cluster returns a cluster with the head of the operator installed, and a custom resource of it.
 func cluster(t testing.TB, head *olmcore.Operator, resources int) (*fake.Cluster, *fake.Driver) {
 	c := fake.NewCluster(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
@@ -82,14 +82,14 @@ func cluster(t testing.TB, head *olmcore.Operator, resources int) (*fake.Cluster
 	return c, d
 }
 
-// upgrade makes the head another one and lets time pass.
+// upgrade changes the head of the channel and lets time pass.
 func upgrade(t testing.TB, c *fake.Cluster, d *fake.Driver, head *olmcore.Operator, to olmcore.Operator) {
 	*head = to
 	require.NoError(t, fake.Edit(c, "ops", "cron", func(s *v1alpha1.Subscription) { s.Spec.StartingCSV = to.Name }))
 	require.NoError(t, d.RunFor(t.Context(), 3*time.Minute))
 }
 
-// newest is the plan of the highest generation.
+// newest returns the plan with the highest generation.
 func newest(t testing.TB, c *fake.Cluster) *v1alpha1.InstallPlan {
 	plans, err := olmcore.List[*v1alpha1.InstallPlan](t.Context(), c, "ops", nil)
 	require.NoError(t, err)
@@ -107,12 +107,12 @@ func maximum(c *fake.Cluster) *float64 {
 	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["replicas"].Maximum
 }
 
-// TestAnUpgradeThatBreaksAResourceIsRefused whole: neither the definition nor the new version is written, the plan says
-// which resource stands in the way, and it goes on by itself once that is repaired.
+// TestUpgradeThatInvalidatesACustomResourceIsRefused checks that neither the definition nor the new version is written,
+// that the plan names the invalid custom resource, and that it continues once that resource is corrected.
 //
 // OLM's cases: the only version lowers its maximum; compatible completes, incompatible or incomplete fails, deprecated
 // completes.
-func TestAnUpgradeThatBreaksAResourceIsRefused(t *testing.T) {
+func TestUpgradeThatInvalidatesACustomResourceIsRefused(t *testing.T) {
 	head := cronVersion(t, 1, "")
 	c, d := cluster(t, &head, 100)
 	require.Equal(t, v1alpha1.InstallPlanPhaseComplete, newest(t, c).Status.Phase)
@@ -136,9 +136,9 @@ func TestAnUpgradeThatBreaksAResourceIsRefused(t *testing.T) {
 	require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, "ops", "cron.v2"))
 }
 
-// TestAnUpgradeThatBreaksNothingGoesOn, nor does one that a resource beyond the limits would stand in the way of, which
-// is said.
-func TestAnUpgradeThatBreaksNothingGoesOn(t *testing.T) {
+// TestUpgradeWithValidCustomResourcesIsInstalled checks upgrades without an invalid custom resource within the limits.
+// The plan reports custom resources beyond the limits.
+func TestUpgradeWithValidCustomResourcesIsInstalled(t *testing.T) {
 	head := cronVersion(t, 1, "")
 	c, d := cluster(t, &head, 1)
 	upgrade(t, c, d, &head, cronVersion(t, 2, ", maximum: 10"))
@@ -153,6 +153,6 @@ func TestAnUpgradeThatBreaksNothingGoesOn(t *testing.T) {
 	upgrade(t, c, d, &head, cronVersion(t, 3, ", maximum: 9"))
 	require.Equal(t, v1alpha1.InstallPlanPhaseComplete, newest(t, c).Status.Phase)
 	require.True(t, slices.ContainsFunc(d.Events, func(e fake.Event) bool {
-		return e.Diagnostic != nil && e.Diagnostic.Message == "1 custom resources of crons.example.com were not judged by the schema of version v1"
+		return e.Diagnostic != nil && e.Diagnostic.Message == "1 custom resources of crons.example.com were not validated against the schema of version v1"
 	}))
 }

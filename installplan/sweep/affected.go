@@ -51,7 +51,7 @@ func Terms(p *v1alpha1.InstallPlan, add func(olmcore.Term)) {
 		}
 		key, served := kinds.KeyOf(s, p.Namespace, nil)
 		if !served || key.Namespace != "" {
-			continue // nor is an object of the name in its manifest the whole cluster's
+			continue // the object with the name in its manifest is not cluster-scoped either
 		}
 		for key := range objectsOf(s, p.Namespace, nil) {
 			add(ofObject(key))
@@ -59,7 +59,10 @@ func Terms(p *v1alpha1.InstallPlan, add func(olmcore.Term)) {
 	}
 }
 
+// ofKind returns the Term of the name of a kind.
 func ofKind(name string) olmcore.Term { return olmcore.Term{Of: "kind", Value: name} }
+
+// ofObject returns the Term of an object.
 func ofObject(key olmcore.Key) olmcore.Term {
 	return olmcore.Term{Of: key.Kind + "." + key.Group, Value: key.Name}
 }
@@ -83,7 +86,7 @@ func Concerned(o olmcore.Object) olmcore.Concern[*v1alpha1.InstallPlan] {
 				return true
 			}
 			if !strings.Contains(s.Resource.Manifest, key.Name) {
-				return false // nor has the manifest this name
+				return false // the name in the manifest differs too
 			}
 		}
 		return false

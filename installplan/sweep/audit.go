@@ -19,79 +19,90 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// auditPlan audits one plan's owners, labels and objects, and repairs the former two.
-func auditPlan(n namespace, tied plan, f *findings) {
-	p, before := tied.InstallPlan, len(f.Diagnostics)
-	for _, s := range tied.subscriptions {
-		auditOwner(n, p, s, f)
+// auditPlan checks the owners, labels and objects of a plan. It repairs the owners and labels in one Update.
+func auditPlan(f *facts, p plan) olmcore.Result {
+	var found []olmcore.Diagnostic
+	for _, s := range p.subscriptions {
+		found = append(found, auditOwner(f, p.InstallPlan, s)...)
 	}
 	owned := slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.SubscriptionKind })
 	var proven []*v1alpha1.Subscription
 	if !owned {
-		proven = provenByLabel(n, p)
+		proven = provenByLabel(f, p.InstallPlan)
 	}
-	repair := relation.Check(p, tied.subscriptions, proven...)
+	repair := relation.Check(p.InstallPlan, p.subscriptions, proven...)
 	if repair.Duplicate {
-		f.warn(ReasonOwnerReferenceDuplicate, p, "an owner reference is there more than once")
+		found = append(found, warn(ReasonOwnerReferenceDuplicate, p.InstallPlan, "the InstallPlan has the same owner reference more than once"))
 	}
 	switch {
 	case owned:
-	case len(f.Diagnostics) > before || len(proven) > 0:
-		f.warn(ReasonPlanWithoutOwner, p, "no Subscription owns the plan")
+	case len(found) > 0 || len(proven) > 0:
+		found = append(found, warn(ReasonPlanWithoutOwner, p.InstallPlan, "no Subscription owns the plan"))
 	default:
-		f.warn(ReasonPlanWithoutOwner, p, "no Subscription owns the plan, and nothing says which should")
+		const message = "no Subscription owns the plan, and no reference or label shows which one should"
+		found = append(found, warn(ReasonPlanWithoutOwner, p.InstallPlan, message))
 	}
-	for _, pkg := range repair.Unlabelled {
-		f.warn(ReasonComponentLabelMissing, p, "the label of package %s is missing", pkg)
+	found = append(found, auditLabels(f, p.InstallPlan, repair.Unlabelled)...)
+	var actions []olmcore.Action
+	if repair.Needed {
+		after, cause := repair.Update(p.InstallPlan)
+		actions = append(actions, olmcore.UpdateOf(p.InstallPlan, after, cause))
+	}
+	if isCurrent(p.InstallPlan, p.subscriptions) {
+		found = append(found, auditObjects(f, p.InstallPlan)...)
+	}
+	return olmcore.Result{Actions: actions, Diagnostics: found}
+}
+
+// auditLabels reports the labels of packages that a plan lacks, and those that no Subscription needs.
+func auditLabels(f *facts, p *v1alpha1.InstallPlan, unlabelled []string) (found []olmcore.Diagnostic) {
+	for _, pkg := range unlabelled {
+		found = append(found, warn(ReasonComponentLabelMissing, p, "the label of package %s is missing", pkg))
 	}
 	var unused []string
 	for label := range p.Labels {
-		if strings.HasPrefix(label, olmcore.ComponentLabelPrefix) && len(n.byLabel[label]) == 0 {
+		if strings.HasPrefix(label, olmcore.ComponentLabelPrefix) && len(f.byLabel[label]) == 0 {
 			unused = append(unused, label)
 		}
 	}
 	slices.Sort(unused)
 	for _, label := range unused {
-		f.say(olmcore.Info, ReasonComponentLabelUnused, p, "no Subscription follows the package of label %s", label)
+		found = append(found, inform(ReasonComponentLabelUnused, p, "no Subscription follows the package of label %s", label))
 	}
-	if repair.Needed {
-		after, cause := repair.Update(p)
-		f.Actions = append(f.Actions, olmcore.UpdateOf(p, after, cause))
-	}
-	if isCurrent(p, tied.subscriptions) {
-		auditObjects(n, p, f)
-	}
+	return found
 }
 
-// auditOwner audits the reference of one plan to one Subscription.
-func auditOwner(n namespace, p *v1alpha1.InstallPlan, s *v1alpha1.Subscription, f *findings) {
+// auditOwner checks the owner reference of one plan to one Subscription.
+func auditOwner(f *facts, p *v1alpha1.InstallPlan, s *v1alpha1.Subscription) (found []olmcore.Diagnostic) {
 	if s.UID == "" {
-		return
+		return nil
 	}
 	generated := s.Annotations[relation.GeneratedBy] == p.Name
-	young := generated && n.in.Now.Before(s.CreationTimestamp.Add(input.VisibilityGrace))
+	young := generated && f.in.Now.Before(s.CreationTimestamp.Add(input.VisibilityGrace))
 	switch {
 	case olmcore.OwnedBy(p, s.UID):
-	case young: // it is made an owner as a matter of course
+	case young: // the repair adds the owner reference without a report
 	case relation.RefersTo(s, p):
-		f.warn(ReasonOwnerReferenceMissing, p, "Subscription %s refers to the plan and does not own it", s.Name)
+		found = append(found, warn(ReasonOwnerReferenceMissing, p, "Subscription %s references the plan and does not own it", s.Name))
 	case generated:
-		f.warn(ReasonGeneratedOwnerMissing, p, "Subscription %s was made by the plan and does not own it", s.Name)
+		found = append(found, warn(ReasonGeneratedOwnerMissing, p, "Subscription %s was created by the plan and does not own it", s.Name))
 	case relation.MustOwn(p, s):
-		f.warn(ReasonOwnerReferenceMissing, p, "the plan was made for Subscription %s, which does not own it", s.Name)
+		found = append(found, warn(ReasonOwnerReferenceMissing, p, "the plan was created for Subscription %s, which does not own it", s.Name))
 	}
-	// An older Subscription cannot have replaced an owner: it comes from a stale list.
+	// An older Subscription cannot have replaced an owner. It comes from a stale list.
 	if !s.CreationTimestamp.Before(&p.CreationTimestamp) && slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool {
 		return r.Kind == v1alpha1.SubscriptionKind && r.Name == s.Name && r.UID != s.UID
 	}) {
-		f.say(olmcore.Info, ReasonOwnerReferenceStale, p, "it is owned by an earlier Subscription %s", s.Name)
+		found = append(found, inform(ReasonOwnerReferenceStale, p, "it is owned by a deleted Subscription with the name %s", s.Name))
 	}
+	return found
 }
 
-// provenByLabel returns the Subscriptions that the labels of a plan tie to it.
-func provenByLabel(n namespace, p *v1alpha1.InstallPlan) (proven []*v1alpha1.Subscription) {
+// provenByLabel returns the Subscriptions of the packages in the labels of a plan, without those that are younger than
+// the plan.
+func provenByLabel(f *facts, p *v1alpha1.InstallPlan) (proven []*v1alpha1.Subscription) {
 	for label := range p.Labels {
-		for _, s := range n.byLabel[label] {
+		for _, s := range f.byLabel[label] {
 			if s.UID != "" && !p.CreationTimestamp.Before(&s.CreationTimestamp) {
 				proven = append(proven, s)
 			}
@@ -100,53 +111,70 @@ func provenByLabel(n namespace, p *v1alpha1.InstallPlan) (proven []*v1alpha1.Sub
 	return input.ByName(proven)
 }
 
-// auditSubscription audits what one Subscription says about plans.
-func auditSubscription(n namespace, s *v1alpha1.Subscription, f *findings) {
-	if ref := s.Status.InstallPlanRef; ref != nil {
-		p, current := n.plan(ref.Name), s.Status.CurrentCSV
-		switch {
-		case p == nil || !relation.RefersTo(s, p):
-			if left := s.Status.LastUpdated.Add(relation.OrphanGrace).Sub(n.in.Now); left > 0 {
-				f.Requeue(left)
-			} else {
-				f.warn(ReasonPlanReferenceDangling, s, "InstallPlan %s does not exist", ref.Name)
-			}
-		case current != "" && len(p.Status.Plan) > 0 && !slices.Contains(p.Spec.ClusterServiceVersionNames, current):
-			f.warn(ReasonCurrentCSVNotInPlan, s, "ClusterServiceVersion %s is not in InstallPlan %s", current, p.Name)
-		}
-		return
+// auditSubscription checks the references of a Subscription to plans.
+func auditSubscription(f *facts, s *v1alpha1.Subscription) olmcore.Result {
+	if s.Status.InstallPlanRef != nil {
+		return auditReference(f, s)
 	}
-	by, marked := s.Annotations[relation.GeneratedBy]
-	if !marked || s.UID == "" || n.plan(by) != nil {
-		return
-	}
-	if left := s.CreationTimestamp.Add(relation.OrphanGrace).Sub(n.in.Now); left > 0 {
-		f.Requeue(left)
-		return
-	}
-	f.warn(ReasonGeneratedByDangling, s, "InstallPlan %s, which made it, does not exist", by)
-	f.Actions = append(f.Actions, relation.Unmark(s, olmcore.Cause{Reason: ReasonGeneratedByDangling, Message: "the InstallPlan that generated it does not exist"}))
+	return auditGeneratedBy(f, s)
 }
 
-// auditCollisions reports plans that were made twice: once for each set of plans that collide, as a finding about the
-// last of them.
-func auditCollisions(kept []plan, f *findings) {
+// auditReference checks that the plan that a Subscription references exists and contains its version.
+func auditReference(f *facts, s *v1alpha1.Subscription) olmcore.Result {
+	name, current := s.Status.InstallPlanRef.Name, s.Status.CurrentCSV
+	p := f.plan(name)
+	exists := p != nil && relation.RefersTo(s, p)
+	left := s.Status.LastUpdated.Add(relation.OrphanGrace).Sub(f.in.Now)
+	var found []olmcore.Diagnostic
+	switch {
+	case !exists && left > 0:
+		return olmcore.Result{RequeueAfter: left}
+	case !exists:
+		found = append(found, warn(ReasonPlanReferenceDangling, s, "InstallPlan %s does not exist", name))
+	case current != "" && len(p.Status.Plan) > 0 && !slices.Contains(p.Spec.ClusterServiceVersionNames, current):
+		found = append(found, warn(ReasonCurrentCSVNotInPlan, s, "ClusterServiceVersion %s is not in InstallPlan %s", current, p.Name))
+	}
+	return olmcore.Result{Diagnostics: found}
+}
+
+// auditGeneratedBy checks that the plan that created a Subscription exists, and removes the annotation otherwise.
+func auditGeneratedBy(f *facts, s *v1alpha1.Subscription) olmcore.Result {
+	by, marked := s.Annotations[relation.GeneratedBy]
+	left := s.CreationTimestamp.Add(relation.OrphanGrace).Sub(f.in.Now)
+	switch {
+	case !marked || s.UID == "" || f.plan(by) != nil:
+		return olmcore.Result{}
+	case left > 0:
+		return olmcore.Result{RequeueAfter: left}
+	}
+	cause := olmcore.Cause{Reason: ReasonGeneratedByDangling, Message: "the InstallPlan that generated it does not exist"}
+	return olmcore.Result{
+		Actions:     []olmcore.Action{relation.Unmark(s, cause)},
+		Diagnostics: []olmcore.Diagnostic{warn(ReasonGeneratedByDangling, s, "InstallPlan %s, which created it, does not exist", by)},
+	}
+}
+
+// auditCollisions reports plans that collide with others. Each set of colliding plans gets one Diagnostic, about the
+// last plan of the set.
+func auditCollisions(kept []plan) (found []olmcore.Diagnostic) {
 	var all, unfinished []*v1alpha1.InstallPlan
-	for _, tied := range kept {
-		all = append(all, tied.InstallPlan)
-		if !relation.Terminal(tied.InstallPlan) {
-			unfinished = append(unfinished, tied.InstallPlan)
+	for _, p := range kept {
+		all = append(all, p.InstallPlan)
+		if !relation.Terminal(p.InstallPlan) {
+			unfinished = append(unfinished, p.InstallPlan)
 		}
 	}
 	for _, set := range plans.OfOneGeneration(all, packagesOf) {
 		last := set[len(set)-1]
-		f.warn(ReasonPlansCollide, last, "%s generation %d too", plans.Names(set[:len(set)-1], "has", "have"), last.Spec.Generation)
+		others := plans.Names(set[:len(set)-1], "has", "have")
+		found = append(found, warn(ReasonPlansCollide, last, "%s generation %d too", others, last.Spec.Generation))
 	}
 	for _, set := range plans.Colliding(unfinished, contentHash) {
-		others, last := set[:len(set)-1], set[len(set)-1]
-		const one, many = "has the same content and is not done either", "have the same content and are not done either"
-		f.warn(ReasonPlansCollide, last, "%s", plans.Names(others, one, many))
+		const one, many = "has the same content and is not finished either", "have the same content and are not finished either"
+		others := plans.Names(set[:len(set)-1], one, many)
+		found = append(found, warn(ReasonPlansCollide, set[len(set)-1], "%s", others))
 	}
+	return found
 }
 
 // packagesOf returns the packages by which a plan collides with others of its generation. One resolution gives plans of
@@ -165,18 +193,18 @@ func contentHash(p *v1alpha1.InstallPlan) (hashes []string, hasAll bool) {
 	return hashes, false
 }
 
-// isCurrent reports whether a plan is Complete and one of its Subscriptions refers to it.
+// isCurrent reports whether a plan is Complete and one of its Subscriptions references it.
 func isCurrent(p *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase == v1alpha1.InstallPlanPhaseComplete &&
 		slices.ContainsFunc(subscriptions, func(s *v1alpha1.Subscription) bool { return relation.RefersTo(s, p) })
 }
 
-// auditObjects reports what a plan installed and does not exist any more. It is not made again: a plan that is Complete
-// is history, and users delete things.
-func auditObjects(n namespace, p *v1alpha1.InstallPlan, f *findings) {
-	observed, read := n.steps[p.UID]
+// auditObjects reports the objects that a plan installed and that do not exist any more. They are not created again:
+// users may delete what a Complete plan installed.
+func auditObjects(f *facts, p *v1alpha1.InstallPlan) (found []olmcore.Diagnostic) {
+	observed, read := f.steps[p.UID]
 	if !read || !observed.Unread.Empty() {
-		return
+		return nil
 	}
 	exists := make(map[olmcore.Key]bool, len(observed.Objects))
 	var crds []*apiextensionsv1.CustomResourceDefinition
@@ -196,19 +224,20 @@ func auditObjects(n namespace, p *v1alpha1.InstallPlan, f *findings) {
 			}
 		}
 		if missing != (olmcore.Key{}) {
-			f.warn(ReasonStepObjectAbsent, p, "%s of status.plan[%d] is gone", missing, i)
+			found = append(found, warn(ReasonStepObjectAbsent, p, "%s of status.plan[%d] is gone", missing, i))
 		}
 	}
+	return found
 }
 
-// leavesObject reports whether the object of a step of a plan that is Complete is one to look for. Subscriptions of
-// dependencies are the user's, once they exist.
+// leavesObject reports whether the object of a step of a Complete plan should exist. Subscriptions of dependencies
+// belong to the user once they exist.
 func leavesObject(s *v1alpha1.Step) bool {
 	return s != nil && s.Status != v1alpha1.StepStatusNotCreated && s.Resource.Kind != kinds.Subscription
 }
 
-// objectsOf returns the object to look for of a step: the one of its name, else the one of the name in its manifest.
-// There is none of a kind that is not served.
+// objectsOf yields the keys that the object of a step may have: first with the name of the step, then with the name in
+// its manifest. It yields none if the kind is not served.
 func objectsOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomResourceDefinition) iter.Seq[olmcore.Key] {
 	return func(yield func(olmcore.Key) bool) {
 		if !leavesObject(s) {

@@ -19,7 +19,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// apply does to the input what a cluster does with the actions.
+// apply changes an Input as a cluster would if the actions were run.
 func apply(in *sweep.Input, result olmcore.Result) {
 	for _, a := range result.Actions {
 		verb, target, _ := a.Describe()
@@ -44,14 +44,16 @@ func apply(in *sweep.Input, result olmcore.Result) {
 	}
 }
 
-// findings has, for each reason of the audit, a world that has it and the world as it is once a user repaired what
-// Reconcile does not repair itself.
+// findings contains, for each reason of the audit, an Input with the problem, and what a user does if Reconcile does
+// not repair it.
 var findings = map[string]struct {
 	world []olmcore.Object
 	steps []sweep.StepObjects
 	mend  func(in *sweep.Input)
 }{
-	"OwnerReferenceMissing": {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), Subscription("b"), Owned(Numbered(1, Complete), Subscription("b"))}},
+	"OwnerReferenceMissing": {
+		world: []olmcore.Object{Subscription("a", RefersTo("install-1")), Subscription("b"), Owned(Numbered(1, Complete), Subscription("b"))},
+	},
 	"OwnerReferenceStale": {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), Owned(Numbered(1, Complete), Subscription("a", func(s *v1alpha1.Subscription) {
 		s.UID = "before"
 	}))}, mend: collectGarbage},
@@ -67,8 +69,12 @@ var findings = map[string]struct {
 	"PlansCollide": {world: []olmcore.Object{Subscription("a"), Owned(Numbered(1, Complete), Subscription("a")),
 		Owned(Numbered(2, Complete, func(p *v1alpha1.InstallPlan) {}), Subscription("a"))},
 		mend: func(in *sweep.Input) { in.InstallPlans.Items = in.InstallPlans.Items[:1] }},
-	"GeneratedOwnerMissing":   {world: []olmcore.Object{Subscription("a", Generated("install-1")), Subscription("b"), Owned(Numbered(1, Complete), Subscription("b"))}},
-	"OwnerReferenceDuplicate": {world: []olmcore.Object{Subscription("a"), Owned(Numbered(1, Complete), Subscription("a"), Subscription("a"))}},
+	"GeneratedOwnerMissing": {
+		world: []olmcore.Object{Subscription("a", Generated("install-1")), Subscription("b"), Owned(Numbered(1, Complete), Subscription("b"))},
+	},
+	"OwnerReferenceDuplicate": {
+		world: []olmcore.Object{Subscription("a"), Owned(Numbered(1, Complete), Subscription("a"), Subscription("a"))},
+	},
 	"CurrentCSVNotInPlan": {world: []olmcore.Object{Subscription("a", RefersTo("install-1"), Current("a.v2")), Owned(Numbered(1, Complete), Subscription("a"))},
 		mend: func(in *sweep.Input) {
 			in.Subscriptions = olmcore.Found(Subscription("a", RefersTo("install-1"), Current("a.v1")))
@@ -92,8 +98,8 @@ func collectGarbage(in *sweep.Input) {
 	}
 }
 
-// TestEachFindingIsReportedAndRepaired: once the repair ran, or a user did what the reason says, the audit finds
-// nothing of the kind.
+// TestEachFindingIsReportedAndRepaired checks that each problem is reported, and that it is not reported any more once
+// Reconcile or a user has repaired it.
 func TestEachFindingIsReportedAndRepaired(t *testing.T) {
 	for reason, c := range findings {
 		t.Run(reason, func(t *testing.T) {
@@ -125,8 +131,8 @@ func TestEachFindingIsReportedAndRepaired(t *testing.T) {
 	}
 }
 
-// TestPlansOfOneGenerationAreReportedOnceForEachSet checks that every two plans of a generation are compared, and that
-// plans which collide with each other are reported once, by name.
+// TestPlansOfOneGenerationAreReportedOnceForEachSet checks that all plans of a generation are compared, and that plans
+// that collide with each other are reported once, by name.
 func TestPlansOfOneGenerationAreReportedOnceForEachSet(t *testing.T) {
 	ofSet := func(number int, packages string) *v1alpha1.InstallPlan {
 		p := Owned(Numbered(number, Complete), Subscription("a"))
@@ -180,7 +186,7 @@ func TestPlansOfOneGenerationAreReportedOnceForEachSet(t *testing.T) {
 	}
 }
 
-// TestPlansOfOneContentAreReportedOnce checks that plans in progress with one content are reported once, by name.
+// TestPlansOfOneContentAreReportedOnce checks that unfinished plans with the same content are reported once, by name.
 func TestPlansOfOneContentAreReportedOnce(t *testing.T) {
 	var objects []olmcore.Object
 	for number := range 3 {
@@ -194,11 +200,11 @@ func TestPlansOfOneContentAreReportedOnce(t *testing.T) {
 			got = append(got, d.Target.Name+": "+d.Message)
 		}
 	}
-	require.Equal(t, []string{"install-3: InstallPlans install-1 and install-2 have the same content and are not done either"}, got)
+	require.Equal(t, []string{"install-3: InstallPlans install-1 and install-2 have the same content and are not finished either"}, got)
 }
 
-// TestWhatIsInOrderIsNotReported: what looks like a finding of the audit, and is none yet, or any more.
-func TestWhatIsInOrderIsNotReported(t *testing.T) {
+// TestValidRelationsAreNotReported checks relations that look like a problem, but are not one, or not yet.
+func TestValidRelationsAreNotReported(t *testing.T) {
 	inOrder := func(change ...func(*v1alpha1.InstallPlan)) *v1alpha1.InstallPlan {
 		return Owned(Numbered(1, Complete, change...), Subscription("a"))
 	}
@@ -227,18 +233,32 @@ func TestWhatIsInOrderIsNotReported(t *testing.T) {
 		steps   []sweep.StepObjects
 		requeue time.Duration
 	}{
-		"a reference that was just written":          {world: []olmcore.Object{Subscription("a", RefersTo("install-9"), writtenAgo(time.Minute))}, requeue: 4 * time.Minute},
-		"a Subscription that was just made":          {world: []olmcore.Object{Subscription("a", Generated("install-9"), bornAgo(time.Minute))}, requeue: 4 * time.Minute},
-		"a Subscription whose plan is there":         {world: []olmcore.Object{Subscription("a", Generated("install-1")), inOrder(func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} })}},
-		"another version before the plan has steps":  {world: []olmcore.Object{Subscription("a", RefersTo("install-1"), Current("a.v2")), Owned(Numbered(1, None, WithoutSteps, func(p *v1alpha1.InstallPlan) { p.Status.BundleLookups = make([]v1alpha1.BundleLookup, 1) }), Subscription("a"))}},
-		"two plans without generation":               {world: []olmcore.Object{Subscription("a"), ungenerated, copyOf(0, "")}},
-		"two plans of one content, one of them done": {world: []olmcore.Object{Subscription("a"), inOrder(hashed), copyOf(2, "h")}},
-		"two plans of one generation, one goes":      {world: []olmcore.Object{Subscription("a"), inOrder(), copyOf(1, "", gone)}},
-		"an owner that is older than the plan":       {world: []olmcore.Object{earlier(200 * time.Hour), inOrder()}},
-		"a step that was left out":                   {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), notMade}, steps: there},
-		"a Subscription that a user deleted":         {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), made}, steps: there},
-		"an object under the name of its manifest":   {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), misnamed}, steps: there},
-		"a label that names nobody who came later": {world: []olmcore.Object{Subscription("a", bornAgo(time.Minute)), Numbered(1, Complete, func(p *v1alpha1.InstallPlan) {
+		"a reference that was just written": {
+			world: []olmcore.Object{Subscription("a", RefersTo("install-9"), writtenAgo(time.Minute))}, requeue: 4 * time.Minute,
+		},
+		"a Subscription that was just created": {
+			world: []olmcore.Object{Subscription("a", Generated("install-9"), bornAgo(time.Minute))}, requeue: 4 * time.Minute,
+		},
+		"a Subscription whose plan exists": {
+			world: []olmcore.Object{Subscription("a", Generated("install-1")), inOrder(func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} })},
+		},
+		"another version before the plan has steps": {
+			world: []olmcore.Object{Subscription("a", RefersTo("install-1"), Current("a.v2")), Owned(Numbered(1, None, WithoutSteps, func(p *v1alpha1.InstallPlan) { p.Status.BundleLookups = make([]v1alpha1.BundleLookup, 1) }), Subscription("a"))},
+		},
+		"two plans without generation":                           {world: []olmcore.Object{Subscription("a"), ungenerated, copyOf(0, "")}},
+		"two plans of one content, one of them finished":         {world: []olmcore.Object{Subscription("a"), inOrder(hashed), copyOf(2, "h")}},
+		"two plans of one generation, one of them being deleted": {world: []olmcore.Object{Subscription("a"), inOrder(), copyOf(1, "", gone)}},
+		"an owner that is older than the plan":                   {world: []olmcore.Object{earlier(200 * time.Hour), inOrder()}},
+		"a step that was left out": {
+			world: []olmcore.Object{Subscription("a", RefersTo("install-1")), notMade}, steps: there,
+		},
+		"a Subscription that a user deleted": {
+			world: []olmcore.Object{Subscription("a", RefersTo("install-1")), made}, steps: there,
+		},
+		"an object under the name of its manifest": {
+			world: []olmcore.Object{Subscription("a", RefersTo("install-1")), misnamed}, steps: there,
+		},
+		"a label whose Subscription is younger than the plan": {world: []olmcore.Object{Subscription("a", bornAgo(time.Minute)), Numbered(1, Complete, func(p *v1alpha1.InstallPlan) {
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "Subscription", Name: "z", UID: "z"}}
 			p.Labels = map[string]string{"operators.coreos.com/a.ops": ""}
 		})}},
@@ -254,17 +274,19 @@ func TestWhatIsInOrderIsNotReported(t *testing.T) {
 	}
 }
 
-// TestLabelProvesNoLaterSubscription: a Subscription that is younger than the plan does not inherit it.
-func TestLabelProvesNoLaterSubscription(t *testing.T) {
+// TestLabelMakesNoYoungerSubscriptionAnOwner checks that a Subscription that is younger than the plan does not become
+// its owner because of a label.
+func TestLabelMakesNoYoungerSubscriptionAnOwner(t *testing.T) {
 	p := Numbered(1, Complete, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/a.ops": ""} })
 	got := Swept(t, SweepInput(Subscription("a", bornAgo(time.Minute)), p))
 	require.Empty(t, Describe(got))
 	require.Equal(t, []string{"PlanWithoutOwner"}, Reasons(got))
-	require.Equal(t, "no Subscription owns the plan, and nothing says which should", got.Diagnostics[0].Message)
+	require.Equal(t, "no Subscription owns the plan, and no reference or label shows which one should", got.Diagnostics[0].Message)
 }
 
-// TestAPackageThatThePlanRemembers: its label is missed although the Subscription moved on.
-func TestAPackageThatThePlanRemembers(t *testing.T) {
+// TestMissingLabelOfARecordedPackageIsReported checks that the label of a package in the annotation of the plan is
+// required even after its Subscription changed to another package.
+func TestMissingLabelOfARecordedPackageIsReported(t *testing.T) {
 	p := Owned(Numbered(1, Complete), Subscription("a"))
 	p.Labels = nil
 	p.Annotations = map[string]string{"olmcore/packages": "a"}
@@ -273,8 +295,9 @@ func TestAPackageThatThePlanRemembers(t *testing.T) {
 	require.Equal(t, []string{"update InstallPlan ops/install-1 (RelationRepaired)"}, Describe(got))
 }
 
-// TestGeneratedSubscriptionIsMadeAnOwner: nothing is said about one that has just been made.
-func TestGeneratedSubscriptionIsMadeAnOwner(t *testing.T) {
+// TestGeneratedSubscriptionBecomesAnOwner checks that a Subscription that the plan created becomes its owner. The
+// missing reference is not reported while the Subscription is new.
+func TestGeneratedSubscriptionBecomesAnOwner(t *testing.T) {
 	for age, want := range map[time.Duration][]string{
 		0: nil, 9 * time.Second: nil, 10 * time.Second: {sweep.ReasonGeneratedOwnerMissing},
 	} {

@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// A plan lost its owner reference to the Subscription that refers to it.
+// ExampleGather reports and restores the owner reference of a plan to the Subscription that references it.
 func ExampleGather() {
 	sub := &v1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "etcd", UID: "1", ResourceVersion: "8"},

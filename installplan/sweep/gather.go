@@ -70,9 +70,11 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, config inst
 	return in, nil
 }
 
-// stepObjects reads the objects of a plan's steps that exist, and the definitions of their kinds, each once. all holds
-// the definitions of the cluster once they are read.
-func stepObjects(ctx context.Context, r olmcore.Reader, p *v1alpha1.InstallPlan, all *[]*apiextensionsv1.CustomResourceDefinition) (objects []olmcore.Object, err error) {
+// stepObjects reads the existing objects of the steps of a plan, and the definitions of their kinds. all contains the
+// definitions of the cluster once they are read.
+func stepObjects(
+	ctx context.Context, r olmcore.Reader, p *v1alpha1.InstallPlan, all *[]*apiextensionsv1.CustomResourceDefinition,
+) (objects []olmcore.Object, err error) {
 	crds, err := definitionsFor(ctx, r, p, all)
 	if err != nil {
 		return nil, err
@@ -98,8 +100,8 @@ func stepObjects(ctx context.Context, r olmcore.Reader, p *v1alpha1.InstallPlan,
 	return objects, nil
 }
 
-// definitionsFor returns the CustomResourceDefinitions of the kinds of a plan's steps. all holds the definitions of the
-// cluster once they are read.
+// definitionsFor returns the CustomResourceDefinitions of the kinds of the steps of a plan. all contains the
+// definitions of the cluster once they are read.
 func definitionsFor(
 	ctx context.Context, r olmcore.Reader, p *v1alpha1.InstallPlan, all *[]*apiextensionsv1.CustomResourceDefinition,
 ) (crds []*apiextensionsv1.CustomResourceDefinition, err error) {

@@ -39,7 +39,7 @@ func TestGatherReadsTheNamespace(t *testing.T) {
 	require.Len(t, in.Subscriptions.Items, 1)
 	require.Len(t, in.ConfigMaps.Items, 1)
 	require.Equal(t, olmcore.Found(elsewhere), in.OtherPlans)
-	require.Len(t, in.Steps, 1, "only of the plan that a Subscription refers to")
+	require.Len(t, in.Steps, 1, "only objects of the plan that a Subscription references")
 	in.Now = Noon
 	Same(t, []string{"StepObjectAbsent", "StepObjectAbsent"}, Reasons(Swept(t, in)))
 
@@ -73,9 +73,9 @@ func TestAffected(t *testing.T) {
 	}
 }
 
-// TestWhateverChangesTheResultIsAffected: taking any object away changes the result only when SweepAffected names the
-// namespace.
-func TestWhateverChangesTheResultIsAffected(t *testing.T) {
+// TestAffectedContainsEveryNamespaceWhoseResultChanges checks that deleting an object changes the Result of a namespace
+// only if Affected returns that namespace.
+func TestAffectedContainsEveryNamespaceWhoseResultChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anySweepInput(t)
 		text := func(in sweep.Input) string {
@@ -104,9 +104,9 @@ func TestWhateverChangesTheResultIsAffected(t *testing.T) {
 	})
 }
 
-// TestKindsThatWereNotReadAreNotSwept: nothing is said of the objects of a plan whose kinds were not read, and no
-// bundle goes.
-func TestKindsThatWereNotReadAreNotSwept(t *testing.T) {
+// TestUnreadKindsAreNotSwept checks that missing objects of a plan are not reported, and bundles are not deleted, if
+// their kinds were not read.
+func TestUnreadKindsAreNotSwept(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"), func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a.v1" })
 	p := Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1"), WithStatus(Created, RoleStep("a.v1", "r"))}, OwnedBy(sub))
 	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{p, sub, CSV("a.v1")})
@@ -127,7 +127,7 @@ func TestKindsThatWereNotReadAreNotSwept(t *testing.T) {
 	require.Empty(t, Swept(t, in).Actions)
 }
 
-// indexing keeps indexes; nothing changes.
+// indexing is a Reader with indexes of objects that do not change.
 type indexing struct {
 	Counting
 	kept map[string]*terms.Index
@@ -144,9 +144,9 @@ func (r indexing) Find(ctx context.Context, reader olmcore.Reader, l olmcore.Loo
 	return r.kept[l.Key].Find(by...), nil
 }
 
-// TestPlansThatNeedNoBundleChangeNothing: what is decided of those that Gather takes is what is decided of all plans of
-// other namespaces; where an index is kept, these are read once for all namespaces.
-func TestPlansThatNeedNoBundleChangeNothing(t *testing.T) {
+// TestPlansThatNeedNoBundleDoNotChangeTheResult checks that the plans that Gather reads give the same Result as all
+// plans of other namespaces. With an index, these plans are read once for all namespaces.
+func TestPlansThatNeedNoBundleDoNotChangeTheResult(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		namespaces, images := []string{NS, "other", "third"}, []string{"a", "b", "c"}
 		one := func(label string, names []string) string { return rapid.SampledFrom(names).Draw(rt, label) }
@@ -191,9 +191,9 @@ func TestPlansThatNeedNoBundleChangeNothing(t *testing.T) {
 	})
 }
 
-// TestUnrelatedSubscriptionsChangeNothing: Subscriptions that have nothing to do with the plans change nothing,
-// although there are so many then that they are indexed.
-func TestUnrelatedSubscriptionsChangeNothing(t *testing.T) {
+// TestUnrelatedSubscriptionsDoNotChangeTheResult checks that Subscriptions without a relation to the plans do not
+// change the Result, even if there are so many that they are indexed.
+func TestUnrelatedSubscriptionsDoNotChangeTheResult(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects, others := DrawRelations(t)
 		decide := func(objects []olmcore.Object) olmcore.Result {

@@ -104,7 +104,7 @@ func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 	return c
 }
 
-// object is the namespace itself, for what is said about it.
+// object returns the Namespace, as the target of Diagnostics.
 func (in *Input) object() *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in.Namespace}}
 }

@@ -28,7 +28,7 @@ func active(sub *v1alpha1.Subscription) []olmcore.Object {
 	return out
 }
 
-// history is a namespace with n plans that are done, the newest of which sub refers to.
+// history returns a namespace with n finished plans. sub references the newest one.
 func history(n int, sub *v1alpha1.Subscription) []olmcore.Object {
 	out := []olmcore.Object{sub}
 	for i := 1; i <= n; i++ {
@@ -60,10 +60,10 @@ func swapped(objects []olmcore.Object, p *v1alpha1.InstallPlan) []olmcore.Object
 	return objects
 }
 
-// TestOldPlans has cases of OLM.
+// TestOldPlansAreDeleted includes OLM's cases.
 //
 // OLM's case: old plans go until five are left.
-func TestOldPlans(t *testing.T) {
+func TestOldPlansAreDeleted(t *testing.T) {
 	sub := Subscription("a")
 	for name, c := range map[string]struct {
 		objects []olmcore.Object
@@ -71,16 +71,30 @@ func TestOldPlans(t *testing.T) {
 		reasons []string
 		requeue time.Duration
 	}{
-		"nothing in the namespace":                         {},
-		"as many as are kept":                              {objects: history(5, Subscription("a"))},
-		"the oldest goes when there are more":              {objects: history(6, Subscription("a")), want: []string{"delete InstallPlan ops/install-1 (PlanHistory)"}},
-		"a failed one goes too":                            {objects: append(history(6, Subscription("a"))[2:], numberedFailed(sub), history(6, Subscription("a"))[0]), want: []string{"delete InstallPlan ops/install-1 (PlanHistory)"}},
-		"one that a Subscription names stays":              {objects: append(history(6, Subscription("a")), Subscription("b", RefersTo("install-1"))), reasons: []string{"ComponentLabelMissing", "OwnerReferenceMissing"}, want: []string{"update InstallPlan ops/install-1 (RelationRepaired)"}},
-		"one that runs stays":                              {objects: swapped(history(6, Subscription("a")), Owned(Numbered(1, Installing), sub))},
-		"one that waits for approval stays":                {objects: swapped(history(6, Subscription("a")), Owned(Numbered(1, RequiresApproval), sub))},
-		"one that is going already is not deleted again":   {objects: swapped(history(6, Subscription("a")), Owned(Numbered(1, Complete, gone), sub))},
-		"one that never got steps goes, whatever its rank": {objects: swapped(history(2, Subscription("a")), Owned(Numbered(1, None, WithoutSteps), sub)), want: []string{"delete InstallPlan ops/install-1 (PlanWithoutStatus)"}},
-		"at most five in one sweep": {objects: history(12, Subscription("a")), requeue: time.Second, want: []string{
+		"nothing in the namespace": {},
+		"as many as are kept":      {objects: history(5, Subscription("a"))},
+		"the oldest is deleted if there are more": {
+			objects: history(6, Subscription("a")), want: []string{"delete InstallPlan ops/install-1 (PlanHistory)"},
+		},
+		"a failed one is deleted too": {
+			objects: append(history(6, Subscription("a"))[2:], numberedFailed(sub), history(6, Subscription("a"))[0]), want: []string{"delete InstallPlan ops/install-1 (PlanHistory)"},
+		},
+		"one that a Subscription references is kept": {
+			objects: append(history(6, Subscription("a")), Subscription("b", RefersTo("install-1"))), reasons: []string{"ComponentLabelMissing", "OwnerReferenceMissing"}, want: []string{"update InstallPlan ops/install-1 (RelationRepaired)"},
+		},
+		"one that is being installed is kept": {
+			objects: swapped(history(6, Subscription("a")), Owned(Numbered(1, Installing), sub)),
+		},
+		"one that waits for approval is kept": {
+			objects: swapped(history(6, Subscription("a")), Owned(Numbered(1, RequiresApproval), sub)),
+		},
+		"one that is being deleted is not deleted again": {
+			objects: swapped(history(6, Subscription("a")), Owned(Numbered(1, Complete, gone), sub)),
+		},
+		"one that never got steps is deleted, even if it is recent": {
+			objects: swapped(history(2, Subscription("a")), Owned(Numbered(1, None, WithoutSteps), sub)), want: []string{"delete InstallPlan ops/install-1 (PlanWithoutStatus)"},
+		},
+		"at most five are deleted in one call": {objects: history(12, Subscription("a")), requeue: time.Second, want: []string{
 			"delete InstallPlan ops/install-1 (PlanHistory)", "delete InstallPlan ops/install-2 (PlanHistory)", "delete InstallPlan ops/install-3 (PlanHistory)",
 			"delete InstallPlan ops/install-4 (PlanHistory)", "delete InstallPlan ops/install-5 (PlanHistory)",
 		}},
@@ -95,8 +109,8 @@ func TestOldPlans(t *testing.T) {
 	}
 }
 
-// TestWhichPlansAreDeleted: six plans, of which the first is the oldest; what speaks for keeping it, and what does not.
-func TestWhichPlansAreDeleted(t *testing.T) {
+// TestOldestPlanIsKeptIfItIsNeeded checks for the oldest of six plans what keeps it and what does not.
+func TestOldestPlanIsKeptIfItIsNeeded(t *testing.T) {
 	reference := func(name string, uid types.UID) *v1alpha1.Subscription {
 		return Subscription("b", func(s *v1alpha1.Subscription) {
 			s.Status.LastUpdated = metav1.NewTime(Noon)
@@ -109,13 +123,21 @@ func TestWhichPlansAreDeleted(t *testing.T) {
 		objects []olmcore.Object
 		taken   string
 	}{
-		"nothing":                                  {history(6, Subscription("a")), "install-1"},
-		"a reference by name alone":                {append(history(6, Subscription("a")), reference("install-1", "before")), ""},
-		"a reference by UID alone":                 {append(history(6, Subscription("a")), reference("install-7", "uid-install-1")), ""},
-		"a Subscription that it made, no more":     {append(history(6, Subscription("a")), Subscription("b", Generated("install-1"))), ""},
-		"a Subscription that it made, moved on":    {append(history(6, Subscription("a")), Subscription("b", Generated("install-1"), RefersTo("install-6"))), "install-1"},
-		"the generation, whatever the time":        {swapped(history(6, Subscription("a")), olderCreation(Owned(Numbered(1, Complete), sub))), "install-1"},
-		"steps that a finished plan does not have": {swapped(history(6, Subscription("a")), Owned(Numbered(1, Failed, stepless), sub)), "install-1"},
+		"nothing":                   {history(6, Subscription("a")), "install-1"},
+		"a reference by name alone": {append(history(6, Subscription("a")), reference("install-1", "before")), ""},
+		"a reference by UID alone":  {append(history(6, Subscription("a")), reference("install-7", "uid-install-1")), ""},
+		"a Subscription that it created": {
+			append(history(6, Subscription("a")), Subscription("b", Generated("install-1"))), "",
+		},
+		"a Subscription that it created, with another plan": {
+			append(history(6, Subscription("a")), Subscription("b", Generated("install-1"), RefersTo("install-6"))), "install-1",
+		},
+		"the generation, not the time": {
+			swapped(history(6, Subscription("a")), olderCreation(Owned(Numbered(1, Complete), sub))), "install-1",
+		},
+		"steps that a finished plan does not have": {
+			swapped(history(6, Subscription("a")), Owned(Numbered(1, Failed, stepless), sub)), "install-1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			taken := ""
@@ -128,12 +150,12 @@ func TestWhichPlansAreDeleted(t *testing.T) {
 		})
 	}
 	finished := Owned(Numbered(1, Complete, stepless), sub)
-	require.Empty(t, Swept(t, SweepInput(sub, finished)).Actions, "history without steps is history")
+	require.Empty(t, Swept(t, SweepInput(sub, finished)).Actions, "a finished plan without steps counts as history")
 	five := append(active(sub)[:6], Owned(Numbered(9, Complete), sub))
 	require.Empty(t, Swept(t, SweepInput(five...)).Diagnostics, "five active ones are not too many")
 }
 
-// TestDeletedPlansAreNotRepaired, nor report.
+// TestDeletedPlansAreNotRepaired checks that a plan that is deleted is neither repaired nor reported.
 func TestDeletedPlansAreNotRepaired(t *testing.T) {
 	objects := history(6, Subscription("a"))
 	objects[1].(*v1alpha1.InstallPlan).OwnerReferences = nil
@@ -151,21 +173,25 @@ func TestNewPlanGetsTimeForItsSteps(t *testing.T) {
 	require.Equal(t, 4*time.Minute, got.RequeueAfter)
 }
 
-func TestUnpackedBundles(t *testing.T) {
+func TestUnusedBundlesAreDeleted(t *testing.T) {
 	refers := func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = Reference() }
 	for name, c := range map[string]struct {
 		in      sweep.Input
 		deleted bool
 		requeue time.Duration
 	}{
-		"one that nobody refers to goes":          {in: SweepInput(UnpackedBundle(24 * time.Hour)), deleted: true},
-		"a young one stays":                       {in: SweepInput(UnpackedBundle(23 * time.Hour)), requeue: time.Hour},
-		"one that a plan refers to stays":         {in: SweepInput(Subscription("a"), UnpackedBundle(25*time.Hour), Owned(Numbered(1, Complete, refers), Subscription("a")))},
-		"one that a plan elsewhere refers to":     {in: SweepInput(UnpackedBundle(25*time.Hour), Numbered(1, Complete, refers, InNamespace("other")))},
-		"one that is being unpacked stays":        {in: lookingUp(SweepInput(UnpackedBundle(25 * time.Hour)))},
-		"a ConfigMap of somebody else stays":      {in: SweepInput(&corev1.ConfigMap{ObjectMeta: Meta(BundleName)})},
-		"one whose name is none of ours":          {in: SweepInput(renamed(UnpackedBundle(25 * time.Hour)))},
-		"everything in a namespace that is going": {in: going(SweepInput(UnpackedBundle(25 * time.Hour)))},
+		"an unreferenced one is deleted": {in: SweepInput(UnpackedBundle(24 * time.Hour)), deleted: true},
+		"a young one is kept":            {in: SweepInput(UnpackedBundle(23 * time.Hour)), requeue: time.Hour},
+		"one that a plan references is kept": {
+			in: SweepInput(Subscription("a"), UnpackedBundle(25*time.Hour), Owned(Numbered(1, Complete, refers), Subscription("a"))),
+		},
+		"one that a plan of another namespace references": {
+			in: SweepInput(UnpackedBundle(25*time.Hour), Numbered(1, Complete, refers, InNamespace("other"))),
+		},
+		"one that is being unpacked is kept":       {in: lookingUp(SweepInput(UnpackedBundle(25 * time.Hour)))},
+		"an unmanaged ConfigMap is kept":           {in: SweepInput(&corev1.ConfigMap{ObjectMeta: Meta(BundleName)})},
+		"one with the name of another object":      {in: SweepInput(renamed(UnpackedBundle(25 * time.Hour)))},
+		"all in a namespace that is being deleted": {in: going(SweepInput(UnpackedBundle(25 * time.Hour)))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Swept(t, c.in)
@@ -183,8 +209,9 @@ func TestUnpackedBundles(t *testing.T) {
 	}
 }
 
-// TestUnpackedBundlesThatStay, and when to look again.
-func TestUnpackedBundlesThatStay(t *testing.T) {
+// TestYoungBundlesAndOtherConfigMapsAreKept checks when Reconcile checks young bundles again, and that other ConfigMaps
+// are kept.
+func TestYoungBundlesAndOtherConfigMapsAreKept(t *testing.T) {
 	first, other := UnpackedBundle(23*time.Hour), UnpackedBundle(22*time.Hour)
 	first.Name = "0" + BundleName[1:]
 	require.Equal(t, time.Hour, Swept(t, SweepInput(first, UnpackedBundle(22*time.Hour))).RequeueAfter)
@@ -192,9 +219,9 @@ func TestUnpackedBundlesThatStay(t *testing.T) {
 	require.Equal(t, time.Hour, Swept(t, SweepInput(other, UnpackedBundle(23*time.Hour))).RequeueAfter)
 	require.Equal(t, time.Hour, Swept(t, SweepInput(UnpackedBundle(23*time.Hour), other)).RequeueAfter)
 	for name, change := range map[string]func(*corev1.ConfigMap){
-		"goes already":                  func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = Ago(0) },
-		"not OLM's":                     func(cm *corev1.ConfigMap) { cm.Labels = nil },
-		"of a CatalogSource of another": func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].APIVersion = "example.com/v1" },
+		"being deleted":                           func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = Ago(0) },
+		"without the label of OLM":                func(cm *corev1.ConfigMap) { cm.Labels = nil },
+		"of a CatalogSource of another API group": func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].APIVersion = "example.com/v1" },
 	} {
 		cm := UnpackedBundle(25 * time.Hour)
 		change(cm)

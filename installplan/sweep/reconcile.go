@@ -11,12 +11,10 @@ package sweep
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
@@ -36,194 +34,149 @@ func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 
+// decide returns what Reconcile does without a Checkpoint.
 func decide(in Input) olmcore.Result {
-	if input.Terminating(in.Namespaces) {
+	f := observe(&in)
+	switch {
+	case input.Terminating(in.Namespaces):
 		return olmcore.Result{}
+	case !in.Namespaces.Complete:
+		return olmcore.Result{Diagnostics: reportUnread(f)}
 	}
-	f := findings{}
-	if in.Namespaces.Complete {
-		n := newNamespace(in)
-		gone := deleteOld(n, &f)
-		kept := slices.DeleteFunc(slices.Clone(n.plans), func(p plan) bool { return p.DeletionTimestamp != nil || gone[p.UID] })
-		for _, p := range kept {
-			auditPlan(n, p, &f)
-		}
-		for _, s := range n.subscriptions {
-			auditSubscription(n, s, &f)
-		}
-		auditCollisions(kept, &f)
-		deleteBundles(in, &f)
+	result, deleted := deleteOld(f)
+	kept := slices.DeleteFunc(slices.Clone(f.plans), func(p plan) bool { return p.DeletionTimestamp != nil || deleted[p.UID] })
+	for _, p := range kept {
+		result = result.And(auditPlan(f, p))
 	}
-	sayUnread(in, &f)
-	return f.Result
+	for _, s := range f.subscriptions {
+		result = result.And(auditSubscription(f, s))
+	}
+	collisions := olmcore.Result{Diagnostics: auditCollisions(kept)}
+	unread := olmcore.Result{Diagnostics: reportUnread(f)}
+	return result.And(collisions, deleteBundles(f), unread)
 }
 
-// findings is the Result in the making.
-type findings struct{ olmcore.Result }
-
-func (f *findings) say(severity olmcore.Severity, reason string, target olmcore.Object, format string, args ...any) {
-	f.Diagnostics = append(f.Diagnostics, olmcore.Diagnose(severity, reason, olmcore.RefOf(target), "", format, args...))
+func inform(reason string, target olmcore.Object, format string, args ...any) olmcore.Diagnostic {
+	return olmcore.Diagnose(olmcore.Info, reason, olmcore.RefOf(target), "", format, args...)
 }
 
-func (f *findings) warn(reason string, target olmcore.Object, format string, args ...any) {
-	f.say(olmcore.Warning, reason, target, format, args...)
+func warn(reason string, target olmcore.Object, format string, args ...any) olmcore.Diagnostic {
+	return olmcore.Diagnose(olmcore.Warning, reason, olmcore.RefOf(target), "", format, args...)
 }
 
-// sayUnread names the kinds that were not read and without which something is left undecided.
-func sayUnread(in Input, f *findings) {
-	say := func(kind schema.GroupVersionKind, unknown string) {
-		text := (&olmcore.NotReadError{Kind: kind, Unknown: unknown}).Error()
-		if !slices.ContainsFunc(f.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Message == text }) {
-			f.say(olmcore.Info, ReasonNotRead, in.object(), "%s", text)
-		}
-	}
+// reportUnread returns a Diagnostic for each kind that was not read and is needed for a decision.
+func reportUnread(f *facts) (diagnostics []olmcore.Diagnostic) {
+	in := f.in
+	var unread []olmcore.NotReadError
 	if !in.Namespaces.Complete {
-		say(corev1.SchemeGroupVersion.WithKind("Namespace"), "whether the namespace is being deleted")
+		kind := corev1.SchemeGroupVersion.WithKind("Namespace")
+		unread = append(unread, olmcore.NotReadError{Kind: kind, Unknown: "whether the namespace is being deleted"})
 	}
 	if !in.ConfigMaps.Complete {
-		say(corev1.SchemeGroupVersion.WithKind("ConfigMap"), "which unpacked bundles are not needed")
+		kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+		unread = append(unread, olmcore.NotReadError{Kind: kind, Unknown: "which unpacked bundles are not needed"})
 	}
 	if slices.ContainsFunc(in.ConfigMaps.Items, bundle.IsUnpacked) && !in.OtherPlans.Complete {
-		say(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind), "which unpacked bundles InstallPlans of other namespaces need")
+		kind := v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind)
+		unread = append(unread, olmcore.NotReadError{Kind: kind, Unknown: "which unpacked bundles InstallPlans of other namespaces need"})
 	}
 	for _, s := range in.Steps {
 		if !s.Unread.Empty() {
-			say(s.Unread, "which objects of InstallPlans are gone")
+			unread = append(unread, olmcore.NotReadError{Kind: s.Unread, Unknown: "which objects of InstallPlans are gone"})
 		}
 	}
-}
-
-// namespace is the Input with indexes of its objects. newNamespace fills it once.
-type namespace struct {
-	in Input // as the caller passed it
-	// subscriptions and plans are sorted by name.
-	subscriptions []*v1alpha1.Subscription
-	plans         []plan
-	// byLabel finds the Subscriptions of the package of a component label.
-	byLabel map[string][]*v1alpha1.Subscription
-	steps   map[types.UID]StepObjects // by plan
-}
-
-// plan is a plan beside the Subscriptions that it has to do with, sorted by name.
-type plan struct {
-	*v1alpha1.InstallPlan
-	subscriptions []*v1alpha1.Subscription
-}
-
-func newNamespace(in Input) namespace {
-	n := namespace{
-		in: in, subscriptions: input.ByName(in.Subscriptions.Items), plans: make([]plan, 0, len(in.InstallPlans.Items)),
-		byLabel: map[string][]*v1alpha1.Subscription{}, steps: make(map[types.UID]StepObjects, len(in.Steps)),
-	}
-	ties := relation.NewTies(n.subscriptions)
-	for _, p := range input.ByName(in.InstallPlans.Items) {
-		n.plans = append(n.plans, plan{p, ties.Of(p)})
-	}
-	for _, s := range n.subscriptions {
-		if key, err := olmcore.ComponentLabelKey(relation.PackageOf(s), in.Namespace); err == nil {
-			n.byLabel[key] = append(n.byLabel[key], s)
+	for _, kind := range unread {
+		d := inform(ReasonNotRead, in.object(), "%s", kind.Error())
+		if !slices.Contains(diagnostics, d) { // several plans may lack the same kind
+			diagnostics = append(diagnostics, d)
 		}
 	}
-	for _, s := range in.Steps {
-		n.steps[s.InstallPlan] = s
-	}
-	return n
-}
-
-// plan returns the plan of a name, nil for none.
-func (n namespace) plan(name string) *v1alpha1.InstallPlan {
-	i, found := slices.BinarySearchFunc(n.plans, name, func(p plan, name string) int { return strings.Compare(p.Name, name) })
-	if !found {
-		return nil
-	}
-	return n.plans[i].InstallPlan
+	return diagnostics
 }
 
 const (
-	// maxDeletes bounds the plans that one call deletes; the next ones follow after nextDeletes.
+	// maxDeletes is the maximum number of plans that one call deletes. The next call follows after nextDeletes.
 	maxDeletes  = 5
 	nextDeletes = time.Second
 )
 
-// deleteOld deletes plans that are not needed, the oldest first, and returns their UIDs.
-func deleteOld(n namespace, f *findings) (gone map[types.UID]bool) {
-	keep := cmp.Or(n.in.Config.MaxInstallPlans, installplan.DefaultMaxInstallPlans)
-	plans := slices.Clone(n.plans)
+// deleteOld returns the deletions of plans that are not needed, the oldest first, and the UIDs of these plans.
+func deleteOld(f *facts) (result olmcore.Result, deleted map[types.UID]bool) {
+	keep := cmp.Or(f.in.Config.MaxInstallPlans, installplan.DefaultMaxInstallPlans)
+	plans := slices.Clone(f.plans)
 	slices.SortStableFunc(plans, func(a, b plan) int {
 		return cmp.Or(cmp.Compare(a.Spec.Generation, b.Spec.Generation), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
 	})
-	gone = map[types.UID]bool{}
+	deleted = map[types.UID]bool{}
 	active := 0
-	for i, tied := range plans {
-		p := tied.InstallPlan
-		cause := olmcore.Cause{Reason: ReasonPlanHistory, Message: "newer plans are kept, and no Subscription refers to this one"}
-		switch {
-		case p.DeletionTimestamp != nil:
-			continue
-		case !relation.Terminal(p) && len(p.Status.Plan)+len(p.Status.BundleLookups) == 0:
-			if !isOrphan(n, tied, f) {
-				continue
-			}
-			cause = olmcore.Cause{Reason: ReasonPlanWithoutStatus, Message: "the plan never got its steps"}
-		case !relation.Terminal(p):
+	for i, p := range plans {
+		if p.isActive() {
 			active++
-			continue
-		case i >= len(plans)-keep || tied.neededBy() != nil:
-			continue
 		}
-		if len(gone) == maxDeletes {
-			f.Requeue(nextDeletes)
-			continue
+		cause, found := unneeded(f, p, i >= len(plans)-keep)
+		result = result.And(found)
+		switch {
+		case cause == olmcore.Cause{}:
+		case len(deleted) == maxDeletes:
+			result = result.And(olmcore.Result{RequeueAfter: nextDeletes})
+		default:
+			deleted[p.UID] = true
+			result = result.And(olmcore.Result{Actions: []olmcore.Action{olmcore.DeleteOf(p.InstallPlan, cause)}})
 		}
-		gone[p.UID] = true
-		f.Actions = append(f.Actions, olmcore.DeleteOf(p, cause))
 	}
 	if active > keep {
-		f.warn(ReasonTooManyActivePlans, n.in.object(), "%d InstallPlans of namespace %s wait or run", active, n.in.Namespace)
+		tooMany := warn(ReasonTooManyActivePlans, f.in.object(), "%d InstallPlans of namespace %s wait or run", active, f.in.Namespace)
+		result = result.And(olmcore.Result{Diagnostics: []olmcore.Diagnostic{tooMany}})
 	}
-	return gone
+	return result, deleted
 }
 
-// isOrphan reports that a plan without steps will never get any: it is old, and no Subscription refers to it. One that
-// a Subscription refers to is kept: without it the Subscription would resolve again, beside the plan that may have its
-// version.
-func isOrphan(n namespace, p plan, f *findings) bool {
-	if left := p.CreationTimestamp.Add(relation.OrphanGrace).Sub(n.in.Now); left > 0 {
-		f.Requeue(left)
-		return false
+// unneeded returns why a plan should be deleted, or the zero Cause if it should stay. isRecent reports whether it is
+// one of the newest plans, which stay. The Result contains what was found about the plan, and when it may be deleted.
+func unneeded(f *facts, p plan, isRecent bool) (olmcore.Cause, olmcore.Result) {
+	switch {
+	case p.DeletionTimestamp != nil || p.isActive():
+		return olmcore.Cause{}, olmcore.Result{}
+	case !relation.Terminal(p.InstallPlan):
+		return unneededWithoutSteps(f, p)
+	case isRecent || p.neededBy() != nil:
+		return olmcore.Cause{}, olmcore.Result{}
 	}
-	s := p.neededBy()
-	if s != nil {
-		f.warn(ReasonPlanWithoutStatus, p.InstallPlan, "the plan has no steps, and Subscription %s refers to it", s.Name)
-	}
-	return s == nil
+	const message = "newer plans are kept, and no Subscription references this one"
+	return olmcore.Cause{Reason: ReasonPlanHistory, Message: message}, olmcore.Result{}
 }
 
-// neededBy returns the first Subscription that needs the plan, nil for none.
-func (p plan) neededBy() *v1alpha1.Subscription {
-	for _, s := range p.subscriptions {
-		if relation.Needs(s, p.InstallPlan) {
-			return s
-		}
+// unneededWithoutSteps decides like unneeded about a plan without steps. If it is old and no Subscription references
+// it, it will never get steps. A plan that a Subscription references stays. Otherwise the Subscription would resolve
+// again, perhaps to a second plan with the same version.
+func unneededWithoutSteps(f *facts, p plan) (olmcore.Cause, olmcore.Result) {
+	left := p.CreationTimestamp.Add(relation.OrphanGrace).Sub(f.in.Now)
+	if left > 0 {
+		return olmcore.Cause{}, olmcore.Result{RequeueAfter: left}
 	}
-	return nil
+	if s := p.neededBy(); s != nil {
+		waits := warn(ReasonPlanWithoutStatus, p.InstallPlan, "the plan has no steps, and Subscription %s references it", s.Name)
+		return olmcore.Cause{}, olmcore.Result{Diagnostics: []olmcore.Diagnostic{waits}}
+	}
+	return olmcore.Cause{Reason: ReasonPlanWithoutStatus, Message: "the plan never got its steps"}, olmcore.Result{}
 }
 
-// deleteBundles deletes unpacked bundles that no plan needs once their retention is over.
-func deleteBundles(in Input, f *findings) {
+// deleteBundles returns the deletions of unpacked bundles that no plan needs, once their retention is over.
+func deleteBundles(f *facts) (result olmcore.Result) {
+	in := f.in
 	var old []*corev1.ConfigMap
 	for _, cm := range input.ByName(in.ConfigMaps.Items) {
 		if cm.DeletionTimestamp != nil || !bundle.IsUnpacked(cm) {
 			continue
 		}
 		if left := bundle.Retained(cm, in.Now); left > 0 {
-			f.Requeue(left)
+			result.Requeue(left)
 		} else {
 			old = append(old, cm)
 		}
 	}
 	if len(old) == 0 || !in.OtherPlans.Complete {
-		return
+		return result
 	}
 	needed := bundle.Needed(slices.Concat(in.InstallPlans.Items, in.OtherPlans.Items)...)
 	for _, lookup := range in.Lookups {
@@ -231,8 +184,9 @@ func deleteBundles(in Input, f *findings) {
 	}
 	for _, cm := range old {
 		if !needed[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}] {
-			f.say(olmcore.Info, ReasonUnpackedBundleUnused, cm, "no InstallPlan refers to it")
-			f.Actions = append(f.Actions, bundle.Delete(cm, ReasonUnpackedBundleUnused, "no InstallPlan refers to it"))
+			result.Diagnostics = append(result.Diagnostics, inform(ReasonUnpackedBundleUnused, cm, "no InstallPlan references it"))
+			result.Actions = append(result.Actions, bundle.Delete(cm, ReasonUnpackedBundleUnused, "no InstallPlan references it"))
 		}
 	}
+	return result
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// anySweepInput is a namespace with up to twelve plans in any state, that Subscriptions may or may not own or refer to.
+// anySweepInput returns a namespace with up to twelve plans in any state. Subscriptions may own or reference them.
 func anySweepInput(t *rapid.T) sweep.Input {
 	var objects []olmcore.Object
 	var subs []*v1alpha1.Subscription
@@ -60,7 +60,7 @@ func anySweepInput(t *rapid.T) sweep.Input {
 	return SweepInput(objects...)
 }
 
-func TestNamespaceInOrderIsAtRest(t *testing.T) {
+func TestConvergedNamespaceHasNoActions(t *testing.T) {
 	in := SweepInput(history(5, Subscription("a"))...)
 	in.InstallPlans.Items[4].Status.Plan = append(in.InstallPlans.Items[4].Status.Plan, RoleStep("a.v1", "r"), CRDStep("a.v1", "v1"))
 	in.Steps = []sweep.StepObjects{{InstallPlan: "uid-install-5", Objects: []olmcore.Object{
@@ -75,16 +75,16 @@ func TestNamespaceInOrderIsAtRest(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, out.Checkpoint)
 	require.NoError(t, invariant.CheckpointSound(sweep.Reconcile, in))
-	// Of a lookup it matters what is being unpacked into which namespace.
+	// Only the path and the CatalogSource of a lookup matter.
 	require.NoError(t, invariant.CheckpointCovers(sweep.Reconcile, in, "Lookups: entry 0: Identifier", "Lookups: entry 0: Replaces",
 		"Lookups: entry 0: Properties", "Lookups: entry 0: Conditions"))
 	in.Checkpoint = out.Checkpoint
-	require.Zero(t, testing.AllocsPerRun(100, func() { out, _ = sweep.Reconcile(in) }), "and costs nothing with its Checkpoint")
+	require.Zero(t, testing.AllocsPerRun(100, func() { out, _ = sweep.Reconcile(in) }), "a call with its Checkpoint allocates nothing")
 	require.True(t, Swept(t, SweepInput()).Empty())
 }
 
-// TestSweepIsSafe: it is a lawful function, deletes at most five plans and none that runs, is referred to, or has its
-// place in the history, and comes to an end.
+// TestSweepIsSafe checks the laws of reconcile functions, and that sweeping ends. It deletes at most five plans in a
+// call, and no plan that is unfinished, referenced or recent.
 //
 // OLM's case: old plans go until five are left.
 func TestSweepIsSafe(t *testing.T) {
@@ -93,7 +93,7 @@ func TestSweepIsSafe(t *testing.T) {
 		require.NoError(t, invariant.Laws(SweepResult, in))
 		require.NoError(t, invariant.CheckpointSound(sweep.Reconcile, in))
 		for round := 0; ; round++ {
-			require.Less(t, round, 6, "it comes to an end")
+			require.Less(t, round, 6, "sweeping ends")
 			result := Swept(t, in)
 			deleted := 0
 			for _, a := range result.Actions {
@@ -161,7 +161,7 @@ func TestInputErrors(t *testing.T) {
 	}
 }
 
-// FuzzLaws is the laws of TestSweepIsSafe for the fuzzer.
+// FuzzLaws runs the laws of TestSweepIsSafe with inputs of the fuzzer.
 func FuzzLaws(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
 		if err := invariant.Laws(SweepResult, anySweepInput(t)); err != nil {
@@ -194,7 +194,7 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// BenchmarkReconcileCrowded: as many Subscriptions as plans, each with its own.
+// BenchmarkReconcileCrowded reconciles a namespace in which each plan has its own Subscription.
 func BenchmarkReconcileCrowded(b *testing.B) {
 	for _, n := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprintf("plans=%d", n), func(b *testing.B) {
@@ -228,7 +228,7 @@ func ExampleReconcile() {
 		fmt.Println(line)
 	}
 	// Output:
-	// Warning OwnerReferenceMissing: Subscription a refers to the plan and does not own it
+	// Warning OwnerReferenceMissing: Subscription a references the plan and does not own it
 	// Warning PlanWithoutOwner: no Subscription owns the plan
 	// delete InstallPlan ops/install-1 (PlanHistory)
 	// update InstallPlan ops/install-6 (RelationRepaired)

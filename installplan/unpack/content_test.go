@@ -21,7 +21,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// load reads what was unpacked into a ConfigMap.
+// load reads the content of a ConfigMap.
 func load(cm *corev1.ConfigMap) (olmcore.Bundle, []olmcore.Diagnostic, error) {
 	files, err := bundle.FilesOf(cm)
 	if err != nil {
@@ -31,7 +31,7 @@ func load(cm *corev1.ConfigMap) (olmcore.Bundle, []olmcore.Diagnostic, error) {
 	return content.Bundle, content.Found, nil
 }
 
-func TestContentOfABundle(t *testing.T) {
+func TestBundleContentDoesNotDependOnItsEncoding(t *testing.T) {
 	cm := Filled(map[string]string{
 		"b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: lost}\n",
 		"a.yaml": EtcdCSV, "annotations.yaml": "annotations: {a: b}\n", "README.md": "- x\n: y", "bad.yaml": "{",
@@ -65,9 +65,9 @@ func TestContentOfABundle(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestBundleMayBeJSON: what is JSON is read as JSON, so that of a number that is written as a fraction, and of escapes
-// that YAML does not know, nothing is lost.
-func TestBundleMayBeJSON(t *testing.T) {
+// TestJSONManifestsKeepNumbersAndEscapes checks that a JSON manifest is parsed as JSON, so that fractions and escapes
+// that YAML does not know are kept.
+func TestJSONManifestsKeepNumbersAndEscapes(t *testing.T) {
 	bundle, found, err := load(Filled(map[string]string{
 		"a.json": ` {"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1"},
 			"spec":{"displayName":"\ud83d\ude00","install":{"strategy":"deployment","spec":{"deployments":[{"name":"d","spec":{"replicas":2.0}}]}}}}`,
@@ -85,10 +85,10 @@ func TestBundleMayBeJSON(t *testing.T) {
 	Same(t, []string{"KeyCase", "ManifestSkipped"}, Reasons(olmcore.Result{Diagnostics: found}))
 }
 
-// TestUnpackedBundleIsItsObjects: a version and two definitions, whose Job is done.
+// TestUnpackedBundleContainsItsObjects checks the objects of a bundle whose Job is complete.
 //
 // OLM's case: a finished Job: the bundle's objects, no longer pending.
-func TestUnpackedBundleIsItsObjects(t *testing.T) {
+func TestUnpackedBundleContainsItsObjects(t *testing.T) {
 	c := unpackWorld(t, nil)
 	l := Lookup(t)
 	l.Path = "quay.io/operatorhubio/etcd@sha256:0123"
@@ -108,7 +108,7 @@ func TestUnpackedBundleIsItsObjects(t *testing.T) {
 	require.NoError(t, c.FinishJob("olm", jobs[0].Name, ""))
 	out, _ := unpackedSoFar(t, c, l)
 	require.Empty(t, ConditionsOf(out.Lookup), "it is not pending any more")
-	require.Equal(t, corev1.ConditionTrue, out.Lookup.GetCondition("BundleLookupNotPersisted").Status, "that is for the plan to take away")
+	require.Equal(t, corev1.ConditionTrue, out.Lookup.GetCondition("BundleLookupNotPersisted").Status, "the plan removes it")
 	var got []string
 	for _, o := range out.Bundle.Objects {
 		got = append(got, olmcore.KeyOf(o).Kind+" "+o.GetName())
@@ -118,22 +118,30 @@ func TestUnpackedBundleIsItsObjects(t *testing.T) {
 	require.Equal(t, l.Path, out.Bundle.Image)
 }
 
-// TestManifestsWithoutKindOrVersion: what a file leaves out follows from its kind where that is known, and what OLM
-// refuses is refused in its words.
-func TestManifestsWithoutKindOrVersion(t *testing.T) {
+// TestManifestsWithoutKindOrAPIVersion checks that a missing apiVersion follows from the kind if the kind is known, and
+// that manifests that OLM refuses are refused with its message.
+func TestManifestsWithoutKindOrAPIVersion(t *testing.T) {
 	const rest = "\nmetadata: {name: x}\n"
 	for name, c := range map[string]struct {
 		text, want string
 		reasons    []string
 	}{
-		"no apiVersion":                       {"kind: Role" + rest, "rbac.authorization.k8s.io/v1, Kind=Role", nil},
-		"no apiVersion, a Secret":             {"kind: Secret" + rest, "/v1, Kind=Secret", nil},
-		"no apiVersion, a kind of others":     {"kind: Gizmo" + rest, "", []string{unpack.ReasonManifestSkipped}},
-		"no kind: no manifest":                {"annotations: {a: b}\n", "", nil},
-		"keys in another case":                {"Kind: Role\nAPIVersion: rbac.authorization.k8s.io/v1" + rest, "rbac.authorization.k8s.io/v1, Kind=Role", []string{installplan.ReasonKeyCase, installplan.ReasonKeyCase}},
-		"a kind of others in another case":    {"Kind: Job\napiVersion: batch/v1" + rest, "batch/v1, Kind=Job", []string{installplan.ReasonKeyCase}},
-		"a version without group":             {"kind: ClusterServiceVersion\napiVersion: v1alpha1" + rest, "operators.coreos.com/v1alpha1, Kind=ClusterServiceVersion", nil},
-		"a version without apiVersion at all": {"kind: ClusterServiceVersion" + rest, "operators.coreos.com/v1alpha1, Kind=ClusterServiceVersion", nil},
+		"no apiVersion":                   {"kind: Role" + rest, "rbac.authorization.k8s.io/v1, Kind=Role", nil},
+		"no apiVersion, a Secret":         {"kind: Secret" + rest, "/v1, Kind=Secret", nil},
+		"no apiVersion, a kind of others": {"kind: Gizmo" + rest, "", []string{unpack.ReasonManifestSkipped}},
+		"no kind: no manifest":            {"annotations: {a: b}\n", "", nil},
+		"keys in another case": {
+			"Kind: Role\nAPIVersion: rbac.authorization.k8s.io/v1" + rest, "rbac.authorization.k8s.io/v1, Kind=Role", []string{installplan.ReasonKeyCase, installplan.ReasonKeyCase},
+		},
+		"a kind of others in another case": {
+			"Kind: Job\napiVersion: batch/v1" + rest, "batch/v1, Kind=Job", []string{installplan.ReasonKeyCase},
+		},
+		"a version without group": {
+			"kind: ClusterServiceVersion\napiVersion: v1alpha1" + rest, "operators.coreos.com/v1alpha1, Kind=ClusterServiceVersion", nil,
+		},
+		"a version without apiVersion at all": {
+			"kind: ClusterServiceVersion" + rest, "operators.coreos.com/v1alpha1, Kind=ClusterServiceVersion", nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bundle, found, err := load(&corev1.ConfigMap{ObjectMeta: Meta(BundleName), Data: map[string]string{"x.yaml": c.text}})
@@ -150,7 +158,7 @@ func TestManifestsWithoutKindOrVersion(t *testing.T) {
 	}
 }
 
-// TestVersionWithoutAPIVersionIsRefused is what is wrong with its image, and said as OLM does.
+// TestVersionWithoutAPIVersionIsRefused checks that the message is OLM's.
 func TestVersionWithoutAPIVersionIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ from, message string }{
 		"no apiVersion": {"", "bundle CSV etcd.v1 missing APIVersion"},
@@ -170,8 +178,8 @@ func TestVersionWithoutAPIVersionIsRefused(t *testing.T) {
 	}
 }
 
-// TestBundleIsInflatedWithinBounds: what is small in a ConfigMap may be large outside.
-func TestBundleIsInflatedWithinBounds(t *testing.T) {
+// TestSizeOfDecompressedBundleIsLimited checks that a ConfigMap is refused if its decompressed files are too large.
+func TestSizeOfDecompressedBundleIsLimited(t *testing.T) {
 	cm := Filled(nil)
 	cm.Annotations["olm.contentEncoding"] = "gzip+base64"
 	file := Zipped(t, strings.Repeat("#", 40<<20))
@@ -183,8 +191,7 @@ func TestBundleIsInflatedWithinBounds(t *testing.T) {
 	require.EqualError(t, err, "b: it is too large", "together, too")
 }
 
-// TestDigestTellsFilesApart: where one ends and what it is called.
-func TestDigestTellsFilesApart(t *testing.T) {
+func TestDigestDependsOnFileNamesAndSizes(t *testing.T) {
 	digest := func(files map[string]string) string {
 		files["csv.yaml"] = EtcdCSV
 		out := unpackRound(t, unpacking(t, func(in *unpack.Input) { in.ConfigMap = Filled(files) }))
@@ -199,7 +206,7 @@ func TestDigestTellsFilesApart(t *testing.T) {
 	}
 }
 
-// FuzzBundle: arbitrary bytes as a file of a bundle, inflated or not.
+// FuzzBundle reads arbitrary bytes as a file of a bundle, compressed or not.
 func FuzzBundle(f *testing.F) {
 	f.Add("csv.yaml", []byte(EtcdCSV), false)
 	f.Add("csv.yaml", Zipped(f, EtcdCSV), true)
@@ -220,6 +227,6 @@ func FuzzBundle(f *testing.F) {
 		}
 		require.Equal(t, len(loaded.Objects), len(out.Bundle.Objects))
 		require.NotEmpty(t, out.Digest)
-		_, _ = bundle.Steps(olmcore.Operator{Name: "etcd.v1", Bundle: *out.Bundle}, NS, bundle.Literal) // which does not panic
+		_, _ = bundle.Steps(olmcore.Operator{Name: "etcd.v1", Bundle: *out.Bundle}, NS, bundle.Literal) // it must not panic
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Unpacking a bundle image begins with the ConfigMap that its content goes into.
+// ExampleGather starts to unpack a bundle image. The first action creates the ConfigMap for its content.
 func ExampleGather() {
 	catalog := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community", UID: "1"}}
 	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{catalog}, olmcore.Everything)

@@ -46,10 +46,11 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, lookup v1al
 	return in, nil
 }
 
-// jobs reads the Jobs of a bundle, with its label or, as OLM made them once, without.
+// jobs reads the Jobs of a bundle: those with its label, and the Job with its name. Old versions of OLM did not set the
+// label.
 func jobs(ctx context.Context, r olmcore.Reader, namespace, name string) (olmcore.Observed[*batchv1.Job], error) {
 	list, err := olmcore.List[*batchv1.Job](ctx, r, namespace, labels.SelectorFromSet(labels.Set{labelUnpackRef: name}))
-	if err != nil || taken(list, name) {
+	if err != nil || isTaken(list, name) {
 		return olmcore.Found(list...), err
 	}
 	job, err := olmcore.Get[*batchv1.Job](ctx, r, namespace, name)
@@ -60,6 +61,7 @@ func jobs(ctx context.Context, r olmcore.Reader, namespace, name string) (olmcor
 	return olmcore.Found(list...), err
 }
 
+// pods reads the Pods of Jobs.
 func pods(ctx context.Context, r olmcore.Reader, jobs []*batchv1.Job) (olmcore.Observed[*corev1.Pod], error) {
 	found := olmcore.Found[*corev1.Pod]()
 	for _, j := range jobs {

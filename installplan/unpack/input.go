@@ -4,6 +4,7 @@ package unpack
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -80,33 +81,39 @@ func (in *Input) validate() error {
 	)
 }
 
-func (out *Outcome) warn(reason string, target olmcore.Object, format string, args ...any) {
-	out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(olmcore.Warning, reason, olmcore.RefOf(target), "", format, args...))
-}
-
 // Texts of the conditions of a lookup, as OLM writes them.
 const (
 	messageNotCompleted = "unpack job not completed"
 	reasonIncomplete    = "JobIncomplete"
 )
 
-func (out *Outcome) notStarted(now time.Time) {
-	out.condition(now, v1alpha1.BundleLookupPending, bundle.ReasonNotStarted, bundle.MessageNotStarted)
+// condition is a condition of a lookup that becomes True. The zero value changes nothing.
+type condition struct {
+	kind            v1alpha1.BundleLookupConditionType
+	reason, message string
 }
 
-// condition sets a condition that is True. Unlike those of other objects its time changes with the reason.
-func (out *Outcome) condition(now time.Time, kind v1alpha1.BundleLookupConditionType, reason, text string) {
-	next := out.Lookup.GetCondition(kind)
-	if next.Status != corev1.ConditionTrue || next.Reason != reason || next.LastTransitionTime == nil {
+// notStarted is the condition of a lookup whose Job does not run yet.
+var notStarted = pending(bundle.ReasonNotStarted, bundle.MessageNotStarted)
+
+func pending(reason, message string) condition {
+	return condition{v1alpha1.BundleLookupPending, reason, message}
+}
+
+// setIn returns the conditions of a lookup with this one. Unlike in other objects, its time changes with the reason.
+func (c condition) setIn(lookup v1alpha1.BundleLookup, now time.Time) []v1alpha1.BundleLookupCondition {
+	next := lookup.GetCondition(c.kind)
+	if next.Status != corev1.ConditionTrue || next.Reason != c.reason || next.LastTransitionTime == nil {
 		next.LastTransitionTime = new(olmcore.Timestamp(now))
 	}
-	next.Status, next.Reason = corev1.ConditionTrue, reason
-	next.Message = printable.Keep(next.Message, report.Clip(text))
-	for i, c := range out.Lookup.Conditions {
-		if c.Type == kind {
-			out.Lookup.Conditions[i] = next
-			return
+	next.Status, next.Reason = corev1.ConditionTrue, c.reason
+	next.Message = printable.Keep(next.Message, report.Clip(c.message))
+	conditions := slices.Clone(lookup.Conditions)
+	for i := range conditions {
+		if conditions[i].Type == c.kind {
+			conditions[i] = next
+			return conditions
 		}
 	}
-	out.Lookup.Conditions = append(out.Lookup.Conditions, next)
+	return append(conditions, next)
 }

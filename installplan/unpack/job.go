@@ -24,19 +24,19 @@ import (
 )
 
 const (
-	// labelUnpackRef ties a Job to the bundle that it unpacks.
+	// labelUnpackRef is a label of a Job with the name of the bundle that it unpacks.
 	labelUnpackRef = "operatorframework.io/bundle-unpack-ref"
-	// annotationSpecHash is on a Job: the hash of what it was asked for.
+	// annotationSpecHash is an annotation of a Job with the hash of what it was created for.
 	annotationSpecHash = olmcore.KeyPrefix + "unpack-spec-hash"
 	// jobTTL is how long a finished Job is kept.
 	jobTTL = 5 * time.Minute
-	// backoffLimit is how often one try may start its Pod again.
+	// backoffLimit is how often the Job of one try may replace its Pod.
 	backoffLimit = 3
-	// maxFailedTries is how many failed tries of a bundle are kept, besides the first.
+	// maxFailedTries is how many Jobs of failed tries are kept, in addition to the first.
 	maxFailedTries = 5
-	// retryInterval is the time between a failed try and the next where no annotation says otherwise.
+	// retryInterval is the time between a failed try and the next, unless an annotation sets another.
 	retryInterval = 5 * time.Minute
-	// podGrace is how long a Job may take to get a Pod before a message says so.
+	// podGrace is how long a Job may have no Pod before a message reports it.
 	podGrace = 30 * time.Second
 )
 
@@ -47,87 +47,95 @@ const (
 	AnnotationRetryInterval = "operatorframework.io/bundle-unpack-min-retry-interval"
 )
 
-// setting reads a duration of at least least from the namespace's OperatorGroup, else the default counts. Where there
-// are several groups none counts, as nothing is installed there until one is left.
-func (out *Outcome) setting(in Input, annotation, word string, least, otherwise time.Duration) time.Duration {
-	if len(in.OperatorGroups.Items) != 1 {
-		return otherwise
+// setting returns the duration in an annotation of the OperatorGroup of the namespace. It returns otherwise if there is
+// no annotation, or if its value is below least. If the namespace has several OperatorGroups, their annotations do not
+// count, because nothing is installed there. The Result reports a value that is not a duration.
+func (f *facts) setting(annotation, word string, least, otherwise time.Duration) (time.Duration, olmcore.Result) {
+	if len(f.in.OperatorGroups.Items) != 1 {
+		return otherwise, olmcore.Result{}
 	}
-	group := in.OperatorGroups.Items[0]
+	group := f.in.OperatorGroups.Items[0]
 	text, set := group.Annotations[annotation]
 	if !set {
-		return otherwise
+		return otherwise, olmcore.Result{}
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil {
-		out.warn(ReasonSettingInvalid, group, "failed to parse unpack %s annotation(%s: %s): %s", word, annotation, text, err)
+	switch {
+	case err != nil:
+		const message = "failed to parse unpack %s annotation(%s: %s): %s"
+		return otherwise, warn(ReasonSettingInvalid, group, message, word, annotation, text, err)
+	case d < least:
+		return otherwise, olmcore.Result{}
 	}
-	if err != nil || d < least {
-		return otherwise
-	}
-	return d
+	return d, olmcore.Result{}
 }
 
-// runJob is the part of a round that is about the Job.
-func (out *Outcome) runJob(in Input, t target) {
+// runJob creates, replaces and retries the Job. It returns the condition of the lookup.
+func (f *facts) runJob() (condition, olmcore.Result) {
 	timeout := installplan.DefaultUnpackTimeout
-	if in.Config.UnpackTimeout != nil {
-		timeout = *in.Config.UnpackTimeout
+	if f.in.Config.UnpackTimeout != nil {
+		timeout = *f.in.Config.UnpackTimeout
 	}
-	timeout = out.setting(in, AnnotationTimeout, "timeout", 0, timeout)
-	tries := triesOf(in.Jobs.Items)
+	timeout, result := f.setting(AnnotationTimeout, "timeout", 0, timeout)
+	tries := triesOf(f.in.Jobs.Items)
 	if len(tries) == 0 {
-		out.notStarted(in.Now)
-		if !taken(in.Jobs.Items, t.name) {
-			out.Actions = append(out.Actions, t.create(t.job(t.name, timeout), ReasonObjectAbsent))
+		if !isTaken(f.in.Jobs.Items, f.target.name) {
+			result = result.And(do(f.target.create(f.target.job(f.target.name, timeout), ReasonObjectAbsent)))
 		}
-		return
+		return notStarted, result
 	}
-	newest, interval := tries[0], out.setting(in, AnnotationRetryInterval, "retry", 1, retryInterval)
+	interval, invalid := f.setting(AnnotationRetryInterval, "retry", 1, retryInterval)
+	state, next := f.followJob(tries, timeout, interval)
+	return state, result.And(invalid, next)
+}
+
+// followJob decides by the newest of the Jobs. It returns the condition of the lookup.
+func (f *facts) followJob(tries []*batchv1.Job, timeout, interval time.Duration) (condition, olmcore.Result) {
+	newest := tries[0]
 	failed, complete := conditionOf(newest, batchv1.JobFailed), conditionOf(newest, batchv1.JobComplete)
 	switch {
-	case t.differs(newest):
-		out.Actions = append(out.Actions, deleteOf(newest, ReasonObjectDiffers, "what it was asked for differs"))
-		return
+	case f.target.differs(newest):
+		return condition{}, do(deleteOf(newest, ReasonObjectDiffers, "it was created for another image or with other settings"))
 	case failed != nil:
-		for _, old := range outdated(tries) {
-			out.Actions = append(out.Actions, deleteOf(old, ReasonHistory, "newer tries are kept"))
-		}
+		state, retry := f.retry(*failed, timeout, interval)
+		return state, deleteOutdated(tries).And(retry)
 	case complete == nil:
-		out.condition(in.Now, v1alpha1.BundleLookupPending, reasonIncomplete, out.progress(in, newest))
-		return
-	default:
-		if left := remaining(complete.LastTransitionTime, input.VisibilityGrace, in.Now); left > 0 {
-			out.condition(in.Now, v1alpha1.BundleLookupPending, reasonIncomplete, messageNotCompleted)
-			out.Requeue(left)
-			return
-		}
-		failed = &batchv1.JobCondition{LastTransitionTime: complete.LastTransitionTime, Reason: ReasonBundleEmpty, Message: t.empty(in.ConfigMap)}
+		return f.progress(newest)
 	}
-	if left := remaining(failed.LastTransitionTime, interval, in.Now); left > 0 {
-		out.condition(in.Now, v1alpha1.BundleLookupFailed, failed.Reason, failed.Message)
-		out.Requeue(left)
-		return
+	if left := remaining(complete.LastTransitionTime, input.VisibilityGrace, f.in.Now); left > 0 {
+		return pending(reasonIncomplete, messageNotCompleted), olmcore.Result{RequeueAfter: left}
 	}
-	out.Actions = append(out.Actions, t.create(t.job(nextName(in.Jobs.Items, t.name), timeout), ReasonRetried))
-	out.notStarted(in.Now)
+	empty := batchv1.JobCondition{
+		LastTransitionTime: complete.LastTransitionTime, Reason: ReasonBundleEmpty, Message: f.target.emptyMessage(f.in.ConfigMap),
+	}
+	return f.retry(empty, timeout, interval)
 }
 
-// empty is the message about a Job that ended well and left no bundle.
-func (t target) empty(cm *corev1.ConfigMap) string {
-	message := fmt.Sprintf("unpack job finished but %s/%s holds no bundle", t.namespace, t.name)
+// retry creates the next Job once the interval after a failure is over. It returns the condition of the lookup.
+func (f *facts) retry(failed batchv1.JobCondition, timeout, interval time.Duration) (condition, olmcore.Result) {
+	if left := remaining(failed.LastTransitionTime, interval, f.in.Now); left > 0 {
+		state := condition{v1alpha1.BundleLookupFailed, failed.Reason, failed.Message}
+		return state, olmcore.Result{RequeueAfter: left}
+	}
+	next := f.target.job(nextName(f.in.Jobs.Items, f.target.name), timeout)
+	return notStarted, do(f.target.create(next, ReasonRetried))
+}
+
+// emptyMessage returns the message about a Job that succeeded without a bundle in its ConfigMap.
+func (t target) emptyMessage(cm *corev1.ConfigMap) string {
+	message := fmt.Sprintf("unpack job finished but %s/%s contains no bundle", t.namespace, t.name)
 	if why := bundle.Incomplete(cm); why != "" {
 		message += ": " + why
 	}
 	return message
 }
 
-// remaining is what is left of d since then; a clock that was moved back counts as no time passed.
+// remaining returns how much of d is left since then. It is at most d, even if a clock was set back.
 func remaining(since metav1.Time, d time.Duration, now time.Time) time.Duration {
 	return min(d, since.Add(d).Sub(now))
 }
 
-// triesOf returns the Jobs that are not being deleted: those that did not fail first, then the newest.
+// triesOf returns the Jobs that are not being deleted. Jobs that did not fail come first, then newer Jobs.
 func triesOf(jobs []*batchv1.Job) []*batchv1.Job {
 	tries := slices.DeleteFunc(slices.Clone(jobs), func(j *batchv1.Job) bool { return j.DeletionTimestamp != nil })
 	when := func(j *batchv1.Job) (failed int, at time.Time) {
@@ -144,14 +152,17 @@ func triesOf(jobs []*batchv1.Job) []*batchv1.Job {
 	return tries
 }
 
-// outdated returns the failed tries that are not kept, as many as one round deletes: all but the last ones and the
-// first.
-func outdated(tries []*batchv1.Job) []*batchv1.Job {
+// deleteOutdated deletes the failed tries that are not kept. The last ones and the first are kept. It does not delete
+// all others at once.
+func deleteOutdated(tries []*batchv1.Job) (result olmcore.Result) {
 	last := min(len(tries)-1, 2*maxFailedTries)
-	return tries[min(maxFailedTries, last):last]
+	for _, old := range tries[min(maxFailedTries, last):last] {
+		result.Actions = append(result.Actions, deleteOf(old, ReasonHistory, "newer tries are kept"))
+	}
+	return result
 }
 
-// conditionOf returns a condition of a Job that is True; nil when it is not.
+// conditionOf returns a condition of a Job if it is True, or nil.
 func conditionOf(j *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
 	for i := range j.Status.Conditions {
 		c := &j.Status.Conditions[i]
@@ -162,21 +173,22 @@ func conditionOf(j *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCond
 	return nil
 }
 
-func taken(jobs []*batchv1.Job, name string) bool {
+// isTaken reports whether a Job with a name exists.
+func isTaken(jobs []*batchv1.Job, name string) bool {
 	return slices.ContainsFunc(jobs, func(j *batchv1.Job) bool { return j.Name == name })
 }
 
-// nextName is the first free name for another try.
+// nextName returns the first free name of a Job for another try.
 func nextName(jobs []*batchv1.Job, first string) string {
 	for n := 1; ; n++ {
-		if name := first[:58] + olmcore.NameSuffix(5, first, strconv.Itoa(n)); !taken(jobs, name) {
+		if name := first[:58] + olmcore.NameSuffix(5, first, strconv.Itoa(n)); !isTaken(jobs, name) {
 			return name
 		}
 	}
 }
 
-// differs reports a Job that was asked for something else. What a webhook or another namespace's time limit may change
-// does not count.
+// differs reports whether a Job was created for another image or with other settings. Changes by webhooks do not count,
+// and neither does a timeout, which another namespace may have set.
 func (t target) differs(j *batchv1.Job) bool {
 	if have, ok := j.Annotations[annotationSpecHash]; ok {
 		return have != t.specHash()
@@ -186,7 +198,7 @@ func (t target) differs(j *batchv1.Job) bool {
 	})
 }
 
-// specHash identifies what a Job is asked for.
+// specHash returns the hash of what a Job is created for.
 func (t target) specHash() string {
 	hash, _ := olmcore.Hash(struct { // strings and numbers always encode
 		Path, OPMImage, UtilImage string
@@ -196,7 +208,7 @@ func (t target) specHash() string {
 	return hash
 }
 
-// job returns the Job of a name; a timeout of 0 is none.
+// job returns a Job. A timeout of 0 means that it has no deadline.
 func (t target) job(name string, timeout time.Duration) *batchv1.Job {
 	job := &batchv1.Job{TypeMeta: typeMeta(batchv1.SchemeGroupVersion, "Job"), ObjectMeta: t.meta()}
 	job.Name, job.Labels[labelUnpackRef] = name, t.name
@@ -211,30 +223,31 @@ func (t target) job(name string, timeout time.Duration) *batchv1.Job {
 	return job
 }
 
-// progress is the message of a Job that runs: what its Pods wait for.
-func (out *Outcome) progress(in Input, job *batchv1.Job) string {
+// progress returns the condition of the lookup while a Job runs. Its message explains why Pods of the Job wait.
+func (f *facts) progress(job *batchv1.Job) (condition, olmcore.Result) {
 	var texts []string
-	pods := slices.DeleteFunc(input.ByName(in.Pods.Items), func(pod *corev1.Pod) bool { return pod.Labels["job-name"] != job.Name })
+	var result olmcore.Result
+	pods := slices.DeleteFunc(input.ByName(f.in.Pods.Items), func(pod *corev1.Pod) bool { return pod.Labels["job-name"] != job.Name })
 	for _, pod := range pods {
 		if pod.Status.Phase == corev1.PodPending {
 			texts = append(texts, waits(pod)...)
 		}
 	}
-	if len(pods) == 0 && in.Pods.Complete {
-		if left := remaining(job.CreationTimestamp, podGrace, in.Now); left > 0 {
-			out.Requeue(left)
+	if len(pods) == 0 && f.in.Pods.Complete {
+		if left := remaining(job.CreationTimestamp, podGrace, f.in.Now); left > 0 {
+			result = olmcore.Result{RequeueAfter: left}
 		} else {
 			texts = append(texts, fmt.Sprintf("Unpack job %s/%s has no pods", job.Namespace, job.Name))
 		}
 	}
 	if len(texts) == 0 {
-		return messageNotCompleted
+		return pending(reasonIncomplete, messageNotCompleted), result
 	}
 	if slices.ContainsFunc(pods, lacksImage) {
-		out.warn(ReasonImageUnavailable, job, "image %s cannot be pulled; check its name, the mirrors of the nodes, and the secrets of CatalogSource %s",
-			report.Clip(in.Lookup.Path), in.Lookup.CatalogSourceRef.Name)
+		const message = "image %s cannot be pulled; check its name, the mirrors of the nodes, and the secrets of CatalogSource %s"
+		result = warn(ReasonImageUnavailable, job, message, report.Clip(f.in.Lookup.Path), f.in.Lookup.CatalogSourceRef.Name)
 	}
-	return messageNotCompleted + ": " + strings.Join(texts, " | ")
+	return pending(reasonIncomplete, messageNotCompleted+": "+strings.Join(texts, " | ")), result
 }
 
 // lacksImage reports whether a pending Pod waits for an image that the kubelet cannot pull.
@@ -245,7 +258,7 @@ func lacksImage(pod *corev1.Pod) bool {
 	})
 }
 
-// waits returns what a Pod that is pending waits for.
+// waits returns why a pending Pod waits.
 func waits(pod *corev1.Pod) (texts []string) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {

@@ -21,10 +21,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestJobIsTheOneThatOLMMakes has cases of OLM.
+// TestJobEqualsThatOfOLM includes OLM's cases.
 //
 // OLM's case: time to live, backoff, deadline and labels of the Job.
-func TestJobIsTheOneThatOLMMakes(t *testing.T) {
+func TestJobEqualsThatOfOLM(t *testing.T) {
 	j := madeJob(t)
 	require.Equal(t, map[string]string{"olm.managed": "true", "operatorframework.io/bundle-unpack-ref": BundleName}, j.Labels)
 	require.Equal(t, []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: BundleName, UID: types.UID("uid-" + BundleName),
@@ -48,10 +48,10 @@ func TestJobIsTheOneThatOLMMakes(t *testing.T) {
 	require.NotEmpty(t, out.Actions, "the name is a function of the path")
 }
 
-// TestTimeoutsOfAJob has cases of OLM.
+// TestJobDeadlineFollowsTimeoutAnnotation includes OLM's cases.
 //
 // OLM's case: timeout annotation: none, two groups, valid, absent, invalid.
-func TestTimeoutsOfAJob(t *testing.T) {
+func TestJobDeadlineFollowsTimeoutAnnotation(t *testing.T) {
 	for text, want := range map[string]*int64{"2m": new(int64(120)), "500ms": new(int64(1)), "1500ms": new(int64(2)), "0": nil, "-1s": new(int64(600)), "soon": new(int64(600))} {
 		out := unpackRound(t, unpacking(t, annotated(unpack.AnnotationTimeout, text)))
 		require.Equal(t, want, out.Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds, text)
@@ -63,7 +63,7 @@ func TestTimeoutsOfAJob(t *testing.T) {
 	require.Nil(t, unpackRound(t, never).Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds)
 }
 
-func TestFailedTriesAreKeptInBounds(t *testing.T) {
+func TestFailedJobsAreLimited(t *testing.T) {
 	var jobs []*batchv1.Job
 	for i := range 9 {
 		jobs = append(jobs, madeJob(t, ended(batchv1.JobFailed, time.Duration(i+1)*time.Second), func(j *batchv1.Job) {
@@ -75,11 +75,12 @@ func TestFailedTriesAreKeptInBounds(t *testing.T) {
 	require.Equal(t, metav1.DeletePropagationBackground, out.Actions[0].(olmcore.Delete).PropagationPolicy)
 	running := madeJob(t, func(j *batchv1.Job) { j.Name = "running" })
 	out = unpackRound(t, unpacking(t, withJobs(append(jobs, running)...)))
-	require.Empty(t, out.Actions, "one that runs is the newest, whatever failed")
+	require.Empty(t, out.Actions, "a running Job decides, even if others failed")
 }
 
-// TestWhichJobCounts: of those that run the newest, and of a Job that OLM made the image that it pulls.
-func TestWhichJobCounts(t *testing.T) {
+// TestNewestRunningJobDecides checks that the newest running Job decides, and that a Job that OLM created is recognized
+// by the image that it pulls.
+func TestNewestRunningJobDecides(t *testing.T) {
 	older := madeJob(t, ended(batchv1.JobComplete, time.Hour), func(j *batchv1.Job) { j.Name, j.CreationTimestamp = "a", *Ago(time.Hour) })
 	running := madeJob(t, func(j *batchv1.Job) { j.Name = "b" })
 	require.Contains(t, ConditionsOf(unpackRound(t, unpacking(t, withJobs(older, running))).Lookup)[0], "Pending JobIncomplete")
@@ -91,7 +92,7 @@ func TestWhichJobCounts(t *testing.T) {
 	require.Equal(t, []string{"delete Job olm/" + BundleName + " (UnpackObjectDiffers)"}, Describe(unpackRound(t, unpacking(t, withJobs(theirs))).Result))
 }
 
-// TestMessageOfPendingPods: those of the Job that wait.
+// TestMessageOfPendingPods checks that the message contains the waiting Pods of the Job.
 func TestMessageOfPendingPods(t *testing.T) {
 	pod := func(job string, phase corev1.PodPhase, scheduled corev1.ConditionStatus) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: InOLM("pod")}
@@ -105,9 +106,11 @@ func TestMessageOfPendingPods(t *testing.T) {
 		pod  *corev1.Pod
 		want string
 	}{
-		"one that waits":           {pod(BundleName, corev1.PodPending, corev1.ConditionTrue), waits},
-		"one without a node":       {pod(BundleName, corev1.PodPending, corev1.ConditionFalse), ": Unpack pod(olm/pod) is not scheduled: no node | " + waits[2:]},
-		"one that runs":            {pod(BundleName, corev1.PodRunning, corev1.ConditionTrue), ""},
+		"one that waits": {pod(BundleName, corev1.PodPending, corev1.ConditionTrue), waits},
+		"one without a node": {
+			pod(BundleName, corev1.PodPending, corev1.ConditionFalse), ": Unpack pod(olm/pod) is not scheduled: no node | " + waits[2:],
+		},
+		"one that is running":      {pod(BundleName, corev1.PodRunning, corev1.ConditionTrue), ""},
 		"one of another Job alone": {pod("other", corev1.PodPending, corev1.ConditionTrue), ": Unpack job olm/" + BundleName + " has no pods"},
 	} {
 		out := unpackRound(t, unpacking(t, withJobs(madeJob(t)), func(in *unpack.Input) { in.Pods = olmcore.Found(c.pod) }))
@@ -115,10 +118,11 @@ func TestMessageOfPendingPods(t *testing.T) {
 	}
 }
 
-// TestWhichJobsAreKept: the newest counts, and of those that failed the last ones and the first stay.
+// TestOldFailedJobsAreDeleted checks that the newest Job decides, and that of the failed Jobs the last ones and the
+// first one are kept.
 //
 // OLM's case: which Job counts, and which are kept.
-func TestWhichJobsAreKept(t *testing.T) {
+func TestOldFailedJobsAreDeleted(t *testing.T) {
 	job := func(name string, age time.Duration, change ...func(*batchv1.Job)) *batchv1.Job {
 		return madeJob(t, append([]func(*batchv1.Job){func(j *batchv1.Job) { j.Name, j.CreationTimestamp = name, *Ago(age) }}, change...)...)
 	}
@@ -140,13 +144,19 @@ func TestWhichJobsAreKept(t *testing.T) {
 		deleted    []string
 		conditions []string
 	}{
-		"the oldest is kept":                {jobs: failures(7), deleted: []string{"j5"}, conditions: []string{notStarted, failure}},
-		"several old ones":                  {jobs: failures(10), deleted: []string{"j5", "j6", "j7", "j8"}, conditions: []string{notStarted, failure}},
-		"not more than as many as are kept": {jobs: failures(20), deleted: []string{"j5", "j6", "j7", "j8", "j9"}, conditions: []string{notStarted, failure}},
-		"as many as are kept":               {jobs: failures(6), conditions: []string{notStarted, failure}},
-		"one that did not fail counts":      {jobs: append(failures(1), job("runs", 2*time.Hour)), conditions: hasNoPods("runs")},
-		"the newest that did not fail":      {jobs: []*batchv1.Job{job("old", 3*time.Hour), job("new", time.Minute), job("older", 4*time.Hour)}, conditions: hasNoPods("new")},
-		"a condition that is not True":      {jobs: []*batchv1.Job{job("runs", time.Hour, unclear)}, conditions: hasNoPods("runs")},
+		"the oldest is kept": {jobs: failures(7), deleted: []string{"j5"}, conditions: []string{notStarted, failure}},
+		"several old ones": {
+			jobs: failures(10), deleted: []string{"j5", "j6", "j7", "j8"}, conditions: []string{notStarted, failure},
+		},
+		"not more than as many as are kept": {
+			jobs: failures(20), deleted: []string{"j5", "j6", "j7", "j8", "j9"}, conditions: []string{notStarted, failure},
+		},
+		"as many as are kept":          {jobs: failures(6), conditions: []string{notStarted, failure}},
+		"one that did not fail counts": {jobs: append(failures(1), job("runs", 2*time.Hour)), conditions: hasNoPods("runs")},
+		"the newest that did not fail": {
+			jobs: []*batchv1.Job{job("old", 3*time.Hour), job("new", time.Minute), job("older", 4*time.Hour)}, conditions: hasNoPods("new"),
+		},
+		"a condition that is not True": {jobs: []*batchv1.Job{job("runs", time.Hour, unclear)}, conditions: hasNoPods("runs")},
 		"the one that failed last counts": {jobs: []*batchv1.Job{job("a", time.Minute, failedAgo(10*time.Minute)), job("b", time.Hour, func(j *batchv1.Job) {
 			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "no", LastTransitionTime: *Ago(time.Second)}}
 		})}, conditions: []string{notStarted, "Failed BackoffLimitExceeded: no"}},
@@ -163,7 +173,6 @@ func TestWhichJobsAreKept(t *testing.T) {
 	}
 }
 
-// TestSeveralOperatorGroupsSetNoTimeouts.
 func TestSeveralOperatorGroupsSetNoTimeouts(t *testing.T) {
 	timeout := func(in *unpack.Input) {
 		in.OperatorGroups = olmcore.Found(Group(), Group(func(g *operatorsv1.OperatorGroup) {
@@ -174,8 +183,8 @@ func TestSeveralOperatorGroupsSetNoTimeouts(t *testing.T) {
 	require.Equal(t, int64(600), *job.Spec.ActiveDeadlineSeconds)
 }
 
-// TestTimeoutAnnotationsOfAnOperatorGroup: what the annotations of a namespace's groups come to, and what is said about
-// those that cannot be read.
+// TestTimeoutAnnotationsOfAnOperatorGroup checks the effect of the annotations of OperatorGroups, and the reports of
+// invalid values.
 //
 // OLM's cases: timeout annotation: none, two groups, valid, absent, invalid; retry annotation: the same; a timeout
 // fails the unpacking; another image recovers.
@@ -198,15 +207,19 @@ func TestTimeoutAnnotationsOfAnOperatorGroup(t *testing.T) {
 		wait     time.Duration // after a failure just now
 		said     string
 	}{
-		"no group":                        {deadline: 600, wait: 5 * time.Minute},
-		"two groups":                      {groups: groups(settings{timeout: "2m", interval: "1m"}, nil), deadline: 600, wait: 5 * time.Minute},
-		"a group without annotations":     {groups: groups(nil), deadline: 600, wait: 5 * time.Minute},
-		"a group with both":               {groups: groups(settings{timeout: "2m", interval: "1m"}), deadline: 120, wait: time.Minute},
-		"a timeout that is none":          {groups: groups(settings{timeout: "soon"}), deadline: 600, wait: 5 * time.Minute, said: `failed to parse unpack timeout annotation(operatorframework.io/bundle-unpack-timeout: soon): time: invalid duration "soon"`},
-		"an interval that is none":        {groups: groups(settings{interval: "often"}), deadline: 600, wait: 5 * time.Minute, said: `failed to parse unpack retry annotation(operatorframework.io/bundle-unpack-min-retry-interval: often): time: invalid duration "often"`},
-		"a timeout that is negative":      {groups: groups(settings{timeout: "-1m"}), deadline: 600, wait: 5 * time.Minute},
-		"a timeout of a second":           {groups: groups(settings{timeout: "1s"}), deadline: 1, wait: 5 * time.Minute},
-		"an interval of nothing: as ever": {groups: groups(settings{interval: "0"}), deadline: 600, wait: 5 * time.Minute},
+		"no group":                    {deadline: 600, wait: 5 * time.Minute},
+		"two groups":                  {groups: groups(settings{timeout: "2m", interval: "1m"}, nil), deadline: 600, wait: 5 * time.Minute},
+		"a group without annotations": {groups: groups(nil), deadline: 600, wait: 5 * time.Minute},
+		"a group with both":           {groups: groups(settings{timeout: "2m", interval: "1m"}), deadline: 120, wait: time.Minute},
+		"an invalid timeout": {
+			groups: groups(settings{timeout: "soon"}), deadline: 600, wait: 5 * time.Minute, said: `failed to parse unpack timeout annotation(operatorframework.io/bundle-unpack-timeout: soon): time: invalid duration "soon"`,
+		},
+		"an invalid interval": {
+			groups: groups(settings{interval: "often"}), deadline: 600, wait: 5 * time.Minute, said: `failed to parse unpack retry annotation(operatorframework.io/bundle-unpack-min-retry-interval: often): time: invalid duration "often"`,
+		},
+		"a timeout that is negative": {groups: groups(settings{timeout: "-1m"}), deadline: 600, wait: 5 * time.Minute},
+		"a timeout of a second":      {groups: groups(settings{timeout: "1s"}), deadline: 1, wait: 5 * time.Minute},
+		"an interval of zero":        {groups: groups(settings{interval: "0"}), deadline: 600, wait: 5 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := unpackRound(t, unpacking(t, func(in *unpack.Input) { in.OperatorGroups = olmcore.Found(c.groups...) }))
@@ -230,10 +243,8 @@ func TestTimeoutAnnotationsOfAnOperatorGroup(t *testing.T) {
 	}
 }
 
-// TestJobWithoutItsLabelIsFound by its name, without the label that ties it to its bundle.
-//
 // OLM's case: a failed Job without the label is found by its name.
-func TestJobWithoutItsLabelIsFound(t *testing.T) {
+func TestJobWithoutLabelIsFoundByItsName(t *testing.T) {
 	c := unpackWorld(t, nil)
 	unpackedSoFar(t, c, Lookup(t))
 	require.NoError(t, fake.Edit(c, "olm", BundleName, func(j *batchv1.Job) { j.Labels = nil }))

@@ -23,15 +23,15 @@ import (
 // target is a bundle image and the objects that unpack it.
 type target struct {
 	image string
-	// namespace and name are those of all objects but later Jobs.
+	// namespace and name are those of all objects, except for the Jobs of later tries.
 	namespace, name string
 	catalog         *v1alpha1.CatalogSource
-	// owners are the ConfigMap, which owns all other objects, or its own owner before it exists.
+	// owners references the owner of new objects: the ConfigMap if it exists, or the CatalogSource, which owns the ConfigMap.
 	owners []metav1.OwnerReference
 	config installplan.Config
 }
 
-func targetOf(in Input) target {
+func targetOf(in *Input) target {
 	owner := olmcore.Object(in.CatalogSource)
 	if in.ConfigMap != nil {
 		owner = in.ConfigMap
@@ -62,9 +62,9 @@ func deleteOf(o olmcore.Object, reason, message string) olmcore.Action {
 	return action
 }
 
-// configMap returns what the ConfigMap or its owner lacks, nil for nothing, and whether it can own the rest. One that
-// was not made for the bundle is left alone.
-func (t target) configMap(have *corev1.ConfigMap) (lacks olmcore.Action, owns bool) {
+// keepConfigMap returns the action that creates the ConfigMap or repairs its owner, or nil. owns reports whether it can
+// own the other objects. An unmanaged ConfigMap is not changed.
+func (t target) keepConfigMap(have *corev1.ConfigMap) (action olmcore.Action, owns bool) {
 	switch {
 	case have == nil:
 		return t.create(&corev1.ConfigMap{TypeMeta: typeMeta(corev1.SchemeGroupVersion, "ConfigMap"), ObjectMeta: t.meta()}, ReasonObjectAbsent), false
@@ -80,65 +80,76 @@ func (t target) configMap(have *corev1.ConfigMap) (lacks olmcore.Action, owns bo
 	return t.update(have, after), true
 }
 
-// isUnmanaged reports a ConfigMap of the bundle's name that was not made for it.
+// isUnmanaged reports whether a ConfigMap with the name of the bundle was not created for it.
 func (t target) isUnmanaged(cm *corev1.ConfigMap) bool {
 	return cm.DeletionTimestamp == nil && cm.UID != "" &&
 		cm.Labels[olmcore.LabelManaged] != "true" && cm.Annotations[bundle.AnnotationSourceImage] != t.image &&
 		!slices.ContainsFunc(cm.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.CatalogSourceKind })
 }
 
-// permissions returns what the Role, the ServiceAccount and the RoleBinding lack, and whether all of them are observed
-// as they should be.
-func (t target) permissions(in Input) (lacks []olmcore.Action, ready bool) {
+// keepPermissions creates and corrects the Role, the ServiceAccount and the RoleBinding. ready reports whether all of
+// them are observed as desired.
+func (t target) keepPermissions(in *Input) (actions []olmcore.Action, ready bool) {
+	role, hasRole := t.keepRole(in.Role)
+	account, hasAccount := t.keepAccount(in.ServiceAccount)
+	binding, hasBinding := t.keepBinding(in.RoleBinding)
+	actions = slices.DeleteFunc([]olmcore.Action{role, account, binding}, func(a olmcore.Action) bool { return a == nil })
+	return actions, hasRole && hasAccount && hasBinding
+}
+
+// keepRole returns the action that creates or corrects the Role, or nil. ready reports whether the Role is as desired.
+func (t target) keepRole(have *rbacv1.Role) (action olmcore.Action, ready bool) {
 	rule := rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{t.name}, Verbs: []string{"create", "get", "update"},
 	}
-	role := &rbacv1.Role{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "Role"), ObjectMeta: t.meta(), Rules: []rbacv1.PolicyRule{rule}}
-	account := &corev1.ServiceAccount{TypeMeta: typeMeta(corev1.SchemeGroupVersion, "ServiceAccount"), ObjectMeta: t.meta()}
-	binding := &rbacv1.RoleBinding{
+	switch {
+	case have == nil:
+		desired := &rbacv1.Role{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "Role"), ObjectMeta: t.meta(), Rules: []rbacv1.PolicyRule{rule}}
+		return t.create(desired, ReasonObjectAbsent), false
+	case have.DeletionTimestamp != nil:
+		return nil, false
+	case slices.ContainsFunc(have.Rules, func(r rbacv1.PolicyRule) bool { return apiequality.Semantic.DeepEqual(r, rule) }):
+		return nil, true
+	}
+	after := have.DeepCopy()
+	after.Rules = append(after.Rules, rule)
+	return t.update(have, after), false
+}
+
+// keepAccount returns the action that creates the ServiceAccount, or nil. ready reports whether it exists.
+func (t target) keepAccount(have *corev1.ServiceAccount) (action olmcore.Action, ready bool) {
+	if have == nil {
+		desired := &corev1.ServiceAccount{TypeMeta: typeMeta(corev1.SchemeGroupVersion, "ServiceAccount"), ObjectMeta: t.meta()}
+		return t.create(desired, ReasonObjectAbsent), false
+	}
+	return nil, have.DeletionTimestamp == nil
+}
+
+// keepBinding returns the action that creates the RoleBinding, or deletes one that binds something else, or nil. ready
+// reports whether the RoleBinding is as desired.
+func (t target) keepBinding(have *rbacv1.RoleBinding) (action olmcore.Action, ready bool) {
+	desired := &rbacv1.RoleBinding{
 		TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "RoleBinding"), ObjectMeta: t.meta(),
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: t.name},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: t.name, Namespace: t.namespace}},
 	}
-	ready = true
-	// need takes what exists, what should, and what corrects the one that exists, nil where nothing has to.
-	need := func(have, desired olmcore.Object, correct func() olmcore.Action) {
-		var action olmcore.Action
-		if olmcore.KeyOf(have) == (olmcore.Key{}) {
-			action = t.create(desired, ReasonObjectAbsent)
-		} else if have.GetDeletionTimestamp() == nil {
-			action = correct()
-		} else {
-			ready = false
-		}
-		if action != nil {
-			lacks, ready = append(lacks, action), false
-		}
+	switch {
+	case have == nil:
+		return t.create(desired, ReasonObjectAbsent), false
+	case have.DeletionTimestamp != nil:
+		return nil, false
+	case have.RoleRef == desired.RoleRef && apiequality.Semantic.DeepEqual(have.Subjects, desired.Subjects):
+		return nil, true
 	}
-	need(in.Role, role, func() olmcore.Action {
-		if slices.ContainsFunc(in.Role.Rules, func(r rbacv1.PolicyRule) bool { return apiequality.Semantic.DeepEqual(r, rule) }) {
-			return nil
-		}
-		after := in.Role.DeepCopy()
-		after.Rules = append(after.Rules, rule)
-		return t.update(in.Role, after)
-	})
-	need(in.ServiceAccount, account, func() olmcore.Action { return nil })
-	need(in.RoleBinding, binding, func() olmcore.Action {
-		if in.RoleBinding.RoleRef == binding.RoleRef && apiequality.Semantic.DeepEqual(in.RoleBinding.Subjects, binding.Subjects) {
-			return nil
-		}
-		return deleteOf(in.RoleBinding, ReasonObjectDiffers, "it binds something else")
-	})
-	return lacks, ready
+	return deleteOf(have, ReasonObjectDiffers, "it has another role or other subjects"), false
 }
 
 func typeMeta(version schema.GroupVersion, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: version.String(), Kind: kind}
 }
 
-// podSpec is the Pod that unpacks: the image itself brings its files, a helper copies them out, and a tool writes them
-// into the ConfigMap.
+// podSpec returns the spec of the Pod that unpacks the image. A container of the image itself copies its files into a
+// volume, with a copy tool from another image. Then opm writes the files into the ConfigMap.
 //
 // Source: operator-lifecycle-manager pkg/controller/bundle, job.
 func (t target) podSpec() corev1.PodSpec {
@@ -167,7 +178,7 @@ func (t target) podSpec() corev1.PodSpec {
 	}
 }
 
-// pullSecrets are those of the CatalogSource; nil for none.
+// pullSecrets returns the Secrets of the CatalogSource, or nil.
 func (t target) pullSecrets() (refs []corev1.LocalObjectReference) {
 	for _, secret := range t.catalog.Spec.Secrets {
 		refs = append(refs, corev1.LocalObjectReference{Name: secret})

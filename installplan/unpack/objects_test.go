@@ -84,7 +84,7 @@ spec:
       - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 120}
 `
 
-// unpackWorld has a CatalogSource, and a group with annotations.
+// unpackWorld returns a cluster with a CatalogSource, and an OperatorGroup with annotations.
 func unpackWorld(t testing.TB, annotations map[string]string) *fake.Cluster {
 	t.Helper()
 	c := World(t, &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}, Spec: v1alpha1.CatalogSourceSpec{Secrets: []string{"pull"}}})
@@ -92,7 +92,7 @@ func unpackWorld(t testing.TB, annotations map[string]string) *fake.Cluster {
 	return c
 }
 
-// unpackedSoFar asks for a bundle as often as it takes until nothing is written any more.
+// unpackedSoFar calls Bundle until it returns no more actions.
 func unpackedSoFar(t testing.TB, c *fake.Cluster, l v1alpha1.BundleLookup) (unpack.Outcome, []olmcore.Object) {
 	t.Helper()
 	var made []olmcore.Object
@@ -113,7 +113,8 @@ func unpackedSoFar(t testing.TB, c *fake.Cluster, l v1alpha1.BundleLookup) (unpa
 	return unpack.Outcome{}, nil
 }
 
-// TestPermissionsAreRepaired: a binding of something else is made anew, a Role keeps what it had.
+// TestPermissionsAreRepaired checks that a RoleBinding with another role or subject is replaced, and that a Role keeps
+// its other rules.
 func TestPermissionsAreRepaired(t *testing.T) {
 	for name, change := range map[string]func(*rbacv1.RoleBinding){
 		"another role":    func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "other" },
@@ -130,9 +131,9 @@ func TestPermissionsAreRepaired(t *testing.T) {
 	require.Equal(t, []string{BundleName}, rules[1].ResourceNames)
 }
 
-// TestUnmanagedConfigMapIsLeftAlone: one that says which image it holds is the bundle's, and gets its owner although
-// nothing else is to be done.
-func TestUnmanagedConfigMapIsLeftAlone(t *testing.T) {
+// TestUnmanagedConfigMapIsNotChanged checks that an unmanaged ConfigMap is not changed. A ConfigMap whose annotation
+// names the image belongs to the bundle, and gets its owner even if there is nothing else to do.
+func TestUnmanagedConfigMapIsNotChanged(t *testing.T) {
 	out := unpackRound(t, unpacking(t, func(in *unpack.Input) {
 		in.ConfigMap = Filled(map[string]string{"csv.yaml": EtcdCSV})
 		in.ConfigMap.Labels, in.ConfigMap.OwnerReferences = nil, nil
@@ -143,12 +144,12 @@ func TestUnmanagedConfigMapIsLeftAlone(t *testing.T) {
 	require.True(t, olmcore.OwnedBy(out.Actions[0].(olmcore.Update).After, "uid-cool"))
 }
 
-// TestObjectsThatUnpackABundle from nothing but its catalog: every object, whole.
+// TestObjectsThatUnpackABundleAreCreated checks every object in full.
 //
 // OLM's cases: from nothing but the catalog: all objects, whole, then JobIncomplete; a finished Job: the bundle's
 // objects, no longer pending; time to live, backoff, deadline and labels of the Job; the pull policy follows the
 // digest.
-func TestObjectsThatUnpackABundle(t *testing.T) {
+func TestObjectsThatUnpackABundleAreCreated(t *testing.T) {
 	const digest = "quay.io/operatorhubio/etcd@sha256:0123"
 	for name, c := range map[string]struct{ image, pull string }{
 		"an image with a tag":    {BundleImage, "Always"},
@@ -198,7 +199,7 @@ func TestObjectsThatUnpackABundle(t *testing.T) {
 	}
 }
 
-// admitted is a Job as a webhook may make of it.
+// admitted returns a Job with changes that a webhook may make.
 func admitted(t *rapid.T, a olmcore.Create) olmcore.Create {
 	if !Maybe(t, "altered") {
 		return a
@@ -211,11 +212,11 @@ func admitted(t *rapid.T, a olmcore.Create) olmcore.Create {
 	return a
 }
 
-// TestBundleIsUnpackedInTheEnd: whatever writes are lost, one Job at a time runs, none runs before its permissions, and
-// once one of them succeeds the bundle is there.
+// TestBundleIsUnpackedDespiteLostWrites checks that only one Job runs at a time, that no Job runs before its
+// permissions exist, and that the bundle is unpacked once a Job succeeds.
 //
 // OLM's case: a failed try is repeated, a successful one not.
-func TestBundleIsUnpackedInTheEnd(t *testing.T) {
+func TestBundleIsUnpackedDespiteLostWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := NewWorld(&v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}})
 		require.NoError(t, err)
@@ -262,10 +263,10 @@ func TestBundleIsUnpackedInTheEnd(t *testing.T) {
 	})
 }
 
-// TestOneBundleForTwoNamespaces: they have time limits of their own and share the Job that unpacks it. Whoever is
-// asked, in whatever order, and whatever a webhook makes of the Job, no namespace deletes it, there is one at a time,
-// and its name is its own.
-func TestOneBundleForTwoNamespaces(t *testing.T) {
+// TestTwoNamespacesShareAJob checks two namespaces that unpack the same bundle with different timeouts. In any order of
+// calls, and with any changes by a webhook, no namespace deletes the Job, only one Job exists at a time, and no name is
+// used twice.
+func TestTwoNamespacesShareAJob(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := NewWorld(&v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}})
 		require.NoError(t, err)

@@ -21,50 +21,97 @@ import (
 // Differs: the Job is created only after its permissions are observed. A Job is replaced only if its input differs. A
 // repeated lookup does not wait for another event.
 func Bundle(in Input) (Outcome, error) {
-	err := in.validate()
-	if err != nil {
+	if err := in.validate(); err != nil {
 		return Outcome{}, err
 	}
-	out := Outcome{Lookup: *in.Lookup.DeepCopy()}
+	return decide(in), nil
+}
+
+func decide(in Input) Outcome {
 	switch {
 	case !isPending(in.Lookup):
-		return out, nil
+		return outcomeOf(&in, condition{}, olmcore.Result{})
 	case !exists(in.CatalogSource):
-		out.condition(in.Now, v1alpha1.BundleLookupPending, "CatalogSourceMissing", "referenced catalogsource not found")
-		return out, nil
+		return outcomeOf(&in, pending("CatalogSourceMissing", "referenced catalogsource not found"), olmcore.Result{})
 	}
+	f := observe(&in)
+	result, owns := f.keepConfigMap()
+	switch {
+	case f.complete:
+		return f.finish(result)
+	case !owns:
+		return outcomeOf(&in, notStarted, result)
+	}
+	permissions, ready := f.target.keepPermissions(&in)
+	result = result.And(do(permissions...))
+	if !ready {
+		return outcomeOf(&in, notStarted, result)
+	}
+	state, job := f.runJob()
+	return outcomeOf(&in, state, result.And(job))
+}
+
+// facts contains what is observed of a bundle image that is not unpacked yet. It is read-only after observe has
+// returned it.
+type facts struct {
+	in     *Input // as the caller passed it
+	target target
+	// content is that of the ConfigMap. complete reports whether it is a whole bundle.
+	content  bundle.Content
+	complete bool
+}
+
+// observe returns the facts of an Input whose CatalogSource exists.
+func observe(in *Input) *facts {
 	content, complete := bundle.Complete(in.ConfigMap, in.Lookup.Path)
-	if complete {
-		out.Diagnostics = content.Found
+	return &facts{in: in, target: targetOf(in), content: content, complete: complete}
+}
+
+// outcomeOf returns an Outcome with a condition of the lookup and a Result.
+func outcomeOf(in *Input, c condition, result olmcore.Result) Outcome {
+	lookup := *in.Lookup.DeepCopy()
+	if c != (condition{}) {
+		lookup.Conditions = c.setIn(lookup, in.Now)
 	}
-	t := targetOf(in)
-	if in.ConfigMap != nil && t.isUnmanaged(in.ConfigMap) {
-		out.warn(ReasonNameTaken, in.ConfigMap, "it is not one that a bundle is unpacked into")
+	return Outcome{Result: result, Lookup: lookup}
+}
+
+// do returns a Result with Actions.
+func do(actions ...olmcore.Action) olmcore.Result { return olmcore.Result{Actions: actions} }
+
+// warn returns a Result with a Diagnostic about an object.
+func warn(reason string, target olmcore.Object, format string, args ...any) olmcore.Result {
+	d := olmcore.Diagnose(olmcore.Warning, reason, olmcore.RefOf(target), "", format, args...)
+	return olmcore.Result{Diagnostics: []olmcore.Diagnostic{d}}
+}
+
+// keepConfigMap creates the ConfigMap or repairs its owner. owns reports whether it can own the other objects.
+func (f *facts) keepConfigMap() (result olmcore.Result, owns bool) {
+	if f.complete {
+		result.Diagnostics = f.content.Found
 	}
-	lacks, owns := t.configMap(in.ConfigMap)
-	if lacks != nil {
-		out.Actions = append(out.Actions, lacks)
+	cm := f.in.ConfigMap
+	if cm != nil && f.target.isUnmanaged(cm) {
+		result = result.And(warn(ReasonNameTaken, cm, "it was not created for a bundle"))
 	}
-	if complete {
-		if out.Bundle, err = bundleOf(in, content); err != nil {
-			out.condition(in.Now, v1alpha1.BundleLookupFailed, ReasonBundleInvalid, err.Error())
-			out.warn(ReasonBundleInvalid, in.ConfigMap, "%s", err)
-			return out, nil
-		}
-		out.Lookup.RemoveCondition(v1alpha1.BundleLookupPending)
-		out.Digest = content.Digest
-		return out, nil
+	action, owns := f.target.keepConfigMap(cm)
+	if action != nil {
+		result = result.And(do(action))
 	}
-	if owns {
-		lacks, ready := t.permissions(in)
-		out.Actions = append(out.Actions, lacks...)
-		if ready {
-			out.runJob(in, t)
-			return out, nil
-		}
+	return result, owns
+}
+
+// finish returns an Outcome with the unpacked bundle, or with the reason why it cannot be installed.
+func (f *facts) finish(result olmcore.Result) Outcome {
+	unpacked, err := bundleOf(f.in, f.content)
+	if err != nil {
+		failed := condition{v1alpha1.BundleLookupFailed, ReasonBundleInvalid, err.Error()}
+		return outcomeOf(f.in, failed, result.And(warn(ReasonBundleInvalid, f.in.ConfigMap, "%s", err)))
 	}
-	out.notStarted(in.Now)
-	return out, nil
+	out := outcomeOf(f.in, condition{}, result)
+	out.Lookup.RemoveCondition(v1alpha1.BundleLookupPending)
+	out.Bundle, out.Digest = unpacked, f.content.Digest
+	return out
 }
 
 // isPending reports whether a bundle still has to be unpacked and did not fail.
@@ -78,8 +125,8 @@ func exists(source *v1alpha1.CatalogSource) bool {
 	return source != nil && source.DeletionTimestamp == nil && source.UID != ""
 }
 
-// bundleOf returns the bundle of a complete ConfigMap. The error says why it cannot be installed.
-func bundleOf(in Input, content bundle.Content) (*olmcore.Bundle, error) {
+// bundleOf returns the bundle of a complete ConfigMap. The error explains why it cannot be installed.
+func bundleOf(in *Input, content bundle.Content) (*olmcore.Bundle, error) {
 	unpacked, err := content.Bundle, error(nil)
 	unpacked.Image = in.Lookup.Path
 	if unpacked.Properties, err = bundle.DecodeProperties(in.Lookup.Properties); err != nil {

@@ -23,18 +23,18 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestBundle has cases of OLM.
+// TestStatesOfUnpacking includes OLM's cases.
 //
 // OLM's cases: no CatalogSource: pending, and nothing is made; an image that cannot be pulled is in the message, with
 // advice; a timeout fails the unpacking; another image recovers; a failed try is repeated, a successful one not.
-func TestBundle(t *testing.T) {
+func TestStatesOfUnpacking(t *testing.T) {
 	pods := func(status corev1.PodStatus) func(*unpack.Input) {
 		return func(in *unpack.Input) {
 			in.Pods = olmcore.Found([]*corev1.Pod{{ObjectMeta: InOLM("pod"), Status: status}}...)
 			in.Pods.Items[0].Labels = map[string]string{"job-name": BundleName}
 		}
 	}
-	const empty = "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " holds no bundle"
+	const empty = "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " contains no bundle"
 	finished := withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))
 	for name, c := range map[string]struct {
 		in         unpack.Input
@@ -45,43 +45,51 @@ func TestBundle(t *testing.T) {
 	}{
 		"no CatalogSource": {in: unpacking(t, func(in *unpack.Input) { in.CatalogSource = nil }),
 			conditions: []string{"Pending CatalogSourceMissing: referenced catalogsource not found"}},
-		"a CatalogSource that is going": {in: unpacking(t, func(in *unpack.Input) { in.CatalogSource.DeletionTimestamp = Ago(0) }),
+		"a CatalogSource that is being deleted": {in: unpacking(t, func(in *unpack.Input) { in.CatalogSource.DeletionTimestamp = Ago(0) }),
 			conditions: []string{"Pending CatalogSourceMissing: referenced catalogsource not found"}},
-		"a lookup that failed is left alone": {in: unpacking(t, func(in *unpack.Input) {
+		"a lookup that failed is not changed": {in: unpacking(t, func(in *unpack.Input) {
 			in.Lookup.Conditions = []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue, Reason: "x"}}
 		}), conditions: []string{"Failed x: "}},
-		"a lookup that is not pending is left alone": {in: unpacking(t, func(in *unpack.Input) { in.Lookup.Conditions = nil })},
-		"the ConfigMap comes first": {in: unpacking(t, func(in *unpack.Input) {
+		"a lookup that is not pending is not changed": {in: unpacking(t, func(in *unpack.Input) { in.Lookup.Conditions = nil })},
+		"the ConfigMap is created first": {in: unpacking(t, func(in *unpack.Input) {
 			in.ConfigMap, in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil, nil
 		}),
 			want: []string{"create ConfigMap olm/" + BundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
-		"then who may write it": {in: unpacking(t, func(in *unpack.Input) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil }),
+		"then its permissions": {in: unpacking(t, func(in *unpack.Input) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil }),
 			want: []string{"create Role olm/" + BundleName + " (UnpackObjectAbsent)", "create ServiceAccount olm/" + BundleName + " (UnpackObjectAbsent)",
 				"create RoleBinding olm/" + BundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
 		"a Role that allows too little": {in: unpacking(t, func(in *unpack.Input) { in.Role.Rules = nil }),
 			want: []string{"update Role olm/" + BundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
-		"a RoleBinding of somebody else": {in: unpacking(t, func(in *unpack.Input) { in.RoleBinding.Subjects[0].Name = "other" }),
+		"a RoleBinding of another subject": {in: unpacking(t, func(in *unpack.Input) { in.RoleBinding.Subjects[0].Name = "other" }),
 			want: []string{"delete RoleBinding olm/" + BundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
-		"then the Job": {in: unpacking(t), want: []string{"create Job olm/" + BundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
+		"then the Job": {
+			in: unpacking(t), want: []string{"create Job olm/" + BundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted},
+		},
 		"another catalog shares the ConfigMap": {in: unpacking(t, func(in *unpack.Input) { in.CatalogSource.UID = "uid-new" }),
 			want: []string{"update ConfigMap olm/" + BundleName + " (UnpackObjectDiffers)", "create Job olm/" + BundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
-		"a ConfigMap of somebody else": {in: unpacking(t, func(in *unpack.Input) { in.ConfigMap = &corev1.ConfigMap{ObjectMeta: InOLM(BundleName)} }),
+		"an unmanaged ConfigMap": {in: unpacking(t, func(in *unpack.Input) { in.ConfigMap = &corev1.ConfigMap{ObjectMeta: InOLM(BundleName)} }),
 			reasons: []string{"UnpackNameTaken"}, conditions: []string{notStarted}},
-		"a Job that runs": {in: unpacking(t, withJobs(madeJob(t)), pods(corev1.PodStatus{Phase: corev1.PodRunning})), conditions: []string{incomplete}},
-		"a Job without Pods, too soon to tell": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.CreationTimestamp = *Ago(10 * time.Second) }))),
+		"a Job that runs": {
+			in: unpacking(t, withJobs(madeJob(t)), pods(corev1.PodStatus{Phase: corev1.PodRunning})), conditions: []string{incomplete},
+		},
+		"a new Job without Pods": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.CreationTimestamp = *Ago(10 * time.Second) }))),
 			conditions: []string{incomplete}, requeue: 20 * time.Second},
-		"a Job without Pods": {in: unpacking(t, withJobs(madeJob(t))), conditions: []string{incomplete + ": Unpack job olm/" + BundleName + " has no pods"}},
+		"a Job without Pods": {
+			in: unpacking(t, withJobs(madeJob(t))), conditions: []string{incomplete + ": Unpack job olm/" + BundleName + " has no pods"},
+		},
 		"a Job that a webhook changed": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) {
 			j.Spec.ActiveDeadlineSeconds, j.Spec.Template.Spec.Tolerations = new(int64(7)), nil
 		})), pods(corev1.PodStatus{Phase: corev1.PodRunning})), conditions: []string{incomplete}},
 		"a Job for other images": {in: unpacking(t, withJobs(madeJob(t)), func(in *unpack.Input) { in.Config.OPMImage = "opm:2" }),
 			want: []string{"delete Job olm/" + BundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
-		"a Job that OLM made": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.Annotations = nil })), pods(corev1.PodStatus{Phase: corev1.PodRunning})),
+		"a Job that OLM created": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.Annotations = nil })), pods(corev1.PodStatus{Phase: corev1.PodRunning})),
 			conditions: []string{incomplete}},
-		"a Job that OLM made for another image": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) {
+		"a Job that OLM created for another image": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) {
 			j.Annotations, j.Spec.Template.Spec.InitContainers[1].Image = nil, "other"
 		}))), want: []string{"delete Job olm/" + BundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
-		"a Job that is going": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.DeletionTimestamp = Ago(0) }))), conditions: []string{notStarted}},
+		"a Job that is being deleted": {
+			in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.DeletionTimestamp = Ago(0) }))), conditions: []string{notStarted},
+		},
 		"an image that cannot be pulled": {in: unpacking(t, withJobs(madeJob(t)), pods(corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: []corev1.ContainerStatus{
 			{Name: "pull", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not there"}}},
 			{Name: "util"}, {Name: "done", Ready: true}}})),
@@ -94,45 +102,47 @@ func TestBundle(t *testing.T) {
 			conditions: []string{notStarted, "Failed DeadlineExceeded: Job was active longer than specified deadline"}},
 		"a Job that failed long ago": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, 5*time.Minute)))),
 			want: []string{"create Job olm/" + retried + " (UnpackRetried)"}, conditions: []string{notStarted}},
-		"an interval of its own": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, time.Minute))), annotated(unpack.AnnotationRetryInterval, "1m")),
+		"an interval of the OperatorGroup": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, time.Minute))), annotated(unpack.AnnotationRetryInterval, "1m")),
 			want: []string{"create Job olm/" + retried + " (UnpackRetried)"}, conditions: []string{notStarted}},
-		"an interval that is none": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, time.Minute))), annotated(unpack.AnnotationRetryInterval, "soon")),
+		"an invalid interval": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, time.Minute))), annotated(unpack.AnnotationRetryInterval, "soon")),
 			reasons: []string{"UnpackSettingInvalid"}, requeue: 4 * time.Minute,
 			conditions: []string{notStarted, "Failed DeadlineExceeded: Job was active longer than specified deadline"}},
-		"a clock that was moved back": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, -time.Hour)))), requeue: 5 * time.Minute,
+		"a clock that was set back": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, -time.Hour)))), requeue: 5 * time.Minute,
 			conditions: []string{notStarted, "Failed DeadlineExceeded: Job was active longer than specified deadline"}},
-		"a Job that ended, and its ConfigMap is not visible": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobComplete, time.Second)))),
+		"a Job that has just succeeded without a visible bundle": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobComplete, time.Second)))),
 			conditions: []string{incomplete}, requeue: 9 * time.Second},
-		"a Job that ended, and left nothing": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))), requeue: 4 * time.Minute,
-			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " holds no bundle"}},
+		"a Job that succeeded without a bundle": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))), requeue: 4 * time.Minute,
+			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " contains no bundle"}},
 		"a bundle without a version": {in: unpacking(t, loaded(map[string]string{"x.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: x}"}), withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))), requeue: 4 * time.Minute,
-			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " holds no bundle"}},
+			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " contains no bundle"}},
 		"a version that cannot be decoded": {in: unpacking(t, loaded(map[string]string{
 			"a.yaml":   "kind: Service\napiVersion: v1\nmetadata: {name: x}",
 			"csv.yaml": strings.Replace(EtcdCSV, "spec: {", "spec: {version: latest, ", 1)}), finished), requeue: 4 * time.Minute,
 			conditions: []string{notStarted, empty + ": csv.yaml: invalid input: " +
 				`ClusterServiceVersion cannot be decoded: Invalid character(s) found in major number "0latest"`}},
-		"a version that is no YAML": {in: unpacking(t, loaded(map[string]string{
+		"a version that is not valid YAML": {in: unpacking(t, loaded(map[string]string{
 			"csv.yaml": "kind: ClusterServiceVersion\n\tspec: {"}), finished), requeue: 4 * time.Minute,
 			conditions: []string{notStarted, empty + ": csv.yaml: yaml: line 2: " +
 				"found a tab character that violates indentation"}},
 		"a version that is the second document": {in: unpacking(t, loaded(map[string]string{
 			"x.yaml": "kind: Service\napiVersion: v1\nmetadata: {name: x}\n---\n" + EtcdCSV}), finished), requeue: 4 * time.Minute,
 			conditions: []string{notStarted, empty + ": " +
-				"x.yaml holds more than one document, and only the first one counts"}},
+				"x.yaml contains more than one document, and only the first one is read"}},
 		"a version that cannot be inflated": {in: unpacking(t, func(in *unpack.Input) {
 			in.ConfigMap = Filled(nil)
 			in.ConfigMap.Annotations["olm.contentEncoding"] = "gzip+base64"
 			in.ConfigMap.BinaryData = map[string][]byte{"csv.yaml": []byte("x")}
 		}, finished), requeue: 4 * time.Minute,
 			conditions: []string{notStarted, empty + ": csv.yaml: unexpected EOF"}},
-		"the bundle is there":              {in: unpacking(t, loaded(map[string]string{"csv.yaml": EtcdCSV}))},
-		"the bundle is there, not the Job": {in: unpacking(t, loaded(map[string]string{"csv.yaml": EtcdCSV}), func(in *unpack.Input) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil })},
+		"the bundle is complete": {in: unpacking(t, loaded(map[string]string{"csv.yaml": EtcdCSV}))},
+		"the bundle is complete, without the Job": {
+			in: unpacking(t, loaded(map[string]string{"csv.yaml": EtcdCSV}), func(in *unpack.Input) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil }),
+		},
 		"a bundle of another version": {in: unpacking(t, loaded(map[string]string{"csv.yaml": EtcdCSV}), func(in *unpack.Input) { in.Lookup.Identifier = "etcd.v2" }),
 			reasons: []string{"BundleInvalid"}, conditions: []string{notStarted, `Failed BundleInvalid: operator etcd.v2: its bundle's ClusterServiceVersion is named "etcd.v1"`}},
 		"a bundle of two versions": {in: unpacking(t, loaded(map[string]string{"a.yaml": EtcdCSV, "b.yaml": EtcdCSV})),
 			reasons: []string{"BundleInvalid", "BundleInvalid"}, conditions: []string{notStarted, "Failed BundleInvalid: operator etcd.v1: its bundle has more than one ClusterServiceVersion"}},
-		"properties that are none": {in: unpacking(t, loaded(map[string]string{"csv.yaml": EtcdCSV}), func(in *unpack.Input) { in.Lookup.Properties = "{" }),
+		"invalid properties": {in: unpacking(t, loaded(map[string]string{"csv.yaml": EtcdCSV}), func(in *unpack.Input) { in.Lookup.Properties = "{" }),
 			reasons: []string{"BundleInvalid"}, conditions: []string{notStarted, `Failed BundleInvalid: failed to load bundle properties for "etcd.v1": failed to unmarshal properties annotation: unexpected end of JSON input`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,14 +152,14 @@ func TestBundle(t *testing.T) {
 			Same(t, c.conditions, ConditionsOf(got.Lookup))
 			Same(t, c.reasons, Reasons(got.Result))
 			Same(t, c.requeue, got.RequeueAfter)
-			require.Equal(t, strings.Contains(name, "bundle is there"), got.Bundle != nil)
+			require.Equal(t, strings.Contains(name, "bundle is complete"), got.Bundle != nil)
 		})
 	}
 }
 
-// TestAMessageOfOLMStays checks that a message is not written again only to escape characters that people do not see. A
-// new message has them escaped.
-func TestAMessageOfOLMStays(t *testing.T) {
+// TestRecordedMessageIsNotWrittenAgain checks that a message is not written again only to escape invisible characters.
+// New messages escape them.
+func TestRecordedMessageIsNotWrittenAgain(t *testing.T) {
 	const raw = "unpack job not completed: Unpack pod(olm/pod) is not scheduled: no\u202enode"
 	for recorded, want := range map[string]string{
 		raw:                        raw,
@@ -167,8 +177,7 @@ func TestAMessageOfOLMStays(t *testing.T) {
 	}
 }
 
-// TestDecidedLookupStays is left as it is, whatever there is.
-func TestDecidedLookupStays(t *testing.T) {
+func TestFinishedLookupIsNotChanged(t *testing.T) {
 	for name, conditions := range map[string][]v1alpha1.BundleLookupCondition{
 		"failed": {{Type: v1alpha1.BundleLookupPending, Status: "True"}, {Type: v1alpha1.BundleLookupFailed, Status: "True", Reason: "x"}},
 		"done":   nil,
@@ -180,23 +189,30 @@ func TestDecidedLookupStays(t *testing.T) {
 	}
 }
 
-// TestWhatUnpackingWaitsFor: objects that go, or whose UID is not known, hold it up, and nothing is made for them.
-func TestWhatUnpackingWaitsFor(t *testing.T) {
+// TestUnpackingWaitsForDeletedObjects checks that unpacking waits for objects that are being deleted or have no UID,
+// and that nothing is created for them.
+func TestUnpackingWaitsForDeletedObjects(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*unpack.Input)
 		want   string
 	}{
-		"a CatalogSource without UID": {func(in *unpack.Input) { in.CatalogSource.UID = "" }, "Pending CatalogSourceMissing: referenced catalogsource not found"},
-		"a CatalogSource that goes":   {func(in *unpack.Input) { in.CatalogSource.DeletionTimestamp = Ago(0) }, "Pending CatalogSourceMissing: referenced catalogsource not found"},
-		"a ConfigMap that goes":       {func(in *unpack.Input) { in.ConfigMap.DeletionTimestamp = Ago(0) }, notStarted},
-		"a ConfigMap without UID":     {func(in *unpack.Input) { in.ConfigMap.UID = "" }, notStarted},
-		"a full ConfigMap that goes": {func(in *unpack.Input) {
+		"a CatalogSource without UID": {
+			func(in *unpack.Input) { in.CatalogSource.UID = "" }, "Pending CatalogSourceMissing: referenced catalogsource not found",
+		},
+		"a CatalogSource that is being deleted": {
+			func(in *unpack.Input) { in.CatalogSource.DeletionTimestamp = Ago(0) }, "Pending CatalogSourceMissing: referenced catalogsource not found",
+		},
+		"a ConfigMap that is being deleted": {
+			func(in *unpack.Input) { in.ConfigMap.DeletionTimestamp = Ago(0) }, notStarted,
+		},
+		"a ConfigMap without UID": {func(in *unpack.Input) { in.ConfigMap.UID = "" }, notStarted},
+		"a complete ConfigMap that is being deleted": {func(in *unpack.Input) {
 			in.ConfigMap = Filled(map[string]string{"csv.yaml": EtcdCSV})
 			in.ConfigMap.DeletionTimestamp = Ago(0)
 		}, notStarted},
-		"an account that goes": {func(in *unpack.Input) { in.ServiceAccount.DeletionTimestamp = Ago(0) }, notStarted},
-		"a Role that goes":     {func(in *unpack.Input) { in.Role.DeletionTimestamp = Ago(0) }, notStarted},
-		"a binding that goes":  {func(in *unpack.Input) { in.RoleBinding.DeletionTimestamp = Ago(0) }, notStarted},
+		"a ServiceAccount that is being deleted": {func(in *unpack.Input) { in.ServiceAccount.DeletionTimestamp = Ago(0) }, notStarted},
+		"a Role that is being deleted":           {func(in *unpack.Input) { in.Role.DeletionTimestamp = Ago(0) }, notStarted},
+		"a RoleBinding that is being deleted":    {func(in *unpack.Input) { in.RoleBinding.DeletionTimestamp = Ago(0) }, notStarted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := unpackRound(t, unpacking(t, c.change))
@@ -206,13 +222,11 @@ func TestWhatUnpackingWaitsFor(t *testing.T) {
 	}
 }
 
-// TestConditionTimeFollowsItsReason is that of its reason.
-func TestConditionTimeFollowsItsReason(t *testing.T) {
+func TestConditionTimeChangesWithItsReason(t *testing.T) {
 	Same(t, Ago(0), unpackRound(t, unpacking(t, withJobs(madeJob(t)))).Lookup.GetCondition(v1alpha1.BundleLookupPending).LastTransitionTime)
 	Same(t, Ago(time.Minute), unpackRound(t, unpacking(t)).Lookup.GetCondition(v1alpha1.BundleLookupPending).LastTransitionTime)
 }
 
-// TestInvalidBundleHasNoDigest.
 func TestInvalidBundleHasNoDigest(t *testing.T) {
 	out := unpackRound(t, unpacking(t, func(in *unpack.Input) {
 		in.ConfigMap = Filled(map[string]string{"csv.yaml": EtcdCSV})
@@ -258,7 +272,7 @@ func TestGatherReadsTheNamespaceOfTheCatalog(t *testing.T) {
 		require.Error(t, err, kind)
 	}
 	_, err = unpack.Gather(t.Context(), Reader(t), NS, v1alpha1.BundleLookup{}, Images)
-	require.NoError(t, err, "Unpack says what is wrong with it")
+	require.NoError(t, err, "Bundle reports the problem")
 }
 
 func BenchmarkLoad(b *testing.B) {
@@ -292,7 +306,7 @@ func ExampleBundle() {
 	// create ConfigMap olm/fe3359f072ef3976d6cf0d56c20a540531916356d88290cd72c0b5916672ca0 {"apiVersion":"v1","kind":"ConfigMap","metadata":{"labels":{"olm.managed":"true"},"name":"fe3359f072ef3976d6cf0d56c20a540531916356d88290cd72c0b5916672ca0","namespace":"olm","ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","blockOwnerDeletion":false,"controller":false,"kind":"CatalogSource","name":"cool","uid":"uid-cool"}]}}
 }
 
-// allRead says that what the input lacks does not exist.
+// allRead marks all lists of an Input as read.
 func allRead(in unpack.Input) unpack.Input {
 	in.Jobs.Complete, in.Pods.Complete, in.OperatorGroups.Complete = true, true, true
 	return in
@@ -324,7 +338,7 @@ func loaded(files map[string]string) func(*unpack.Input) {
 	return func(in *unpack.Input) { in.ConfigMap = Filled(files) }
 }
 
-// madeJob is the Job that Unpack asks for, as the cluster has it.
+// madeJob returns the Job that Bundle creates, as the cluster stores it.
 func madeJob(t require.TestingT, change ...func(*batchv1.Job)) *batchv1.Job {
 	out := unpackRound(t, unpacking(t))
 	require.Len(t, out.Actions, 1)
@@ -350,7 +364,7 @@ func unpackRound(t require.TestingT, in unpack.Input) unpack.Outcome {
 	return out
 }
 
-// unpacking is the input in which everything but the Job is as it should be.
+// unpacking returns an Input in which only the Job is missing.
 func unpacking(t require.TestingT, change ...func(*unpack.Input)) unpack.Input {
 	in := unpack.Input{
 		Now: Noon, Lookup: Lookup(t), Config: Images,

@@ -38,7 +38,7 @@ const (
 	encodingGzip              = "gzip+base64"
 )
 
-// maxBytes bounds the files of a bundle together once they are inflated.
+// maxBytes limits the size of all decompressed files of a bundle together.
 const maxBytes = 64 << 20
 
 // Files contains the uncompressed files of an unpacked bundle, by name.
@@ -90,7 +90,7 @@ func (f Files) Size() (size int) {
 func (f Files) digest() string {
 	sum := sha256.New()
 	put := func(data []byte) {
-		_ = binary.Write(sum, binary.BigEndian, uint64(len(data))) // a hash takes everything
+		_ = binary.Write(sum, binary.BigEndian, uint64(len(data))) // a hash never returns an error
 		sum.Write(data)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f)) {
@@ -125,13 +125,13 @@ func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 		switch {
 		case err == nil:
 		case strings.HasSuffix(name, ".yaml"), strings.HasSuffix(name, ".yml"), strings.HasSuffix(name, ".json"):
-			say(report.ManifestSkipped, "%s is no manifest: %s", name, report.Clip(err.Error()))
+			say(report.ManifestSkipped, "%s is not a manifest: %s", name, report.Clip(err.Error()))
 			continue
 		default:
 			continue
 		}
 		if extra {
-			say(report.ExtraDocumentsIgnored, "%s holds more than one document", name)
+			say(report.ExtraDocumentsIgnored, "%s contains more than one document", name)
 		}
 		for _, key := range keys {
 			say(report.KeyCase, "%s: %s", name, key)
@@ -145,7 +145,7 @@ func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 		}
 	}
 	if versions > 1 {
-		say(report.BundleInvalid, "it holds %d ClusterServiceVersions", versions)
+		say(report.BundleInvalid, "it contains %d ClusterServiceVersions", versions)
 	}
 	return c
 }
@@ -192,14 +192,14 @@ func Incomplete(cm *corev1.ConfigMap) string {
 		case err != nil:
 			return report.Clip(fmt.Sprintf("%s: %s", name, err))
 		case extra:
-			return name + " holds more than one document, and only the first one counts"
+			return name + " contains more than one document, and only the first one is read"
 		}
 	}
 	return ""
 }
 
-// decode returns what a file of a bundle describes, nil when it is well formed and describes nothing, the keys that are
-// spelt in another case, and whether more documents follow.
+// decode returns the object in a file of a bundle, the keys with another case, and whether more documents follow. The
+// object is nil if the file is well formed and contains none.
 func decode(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, extra bool, err error) {
 	first, extra, err := manifest.FirstDocument(string(data))
 	if err != nil {
@@ -221,15 +221,16 @@ func decode(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, extra b
 		return nil, nil, false, err
 	}
 	object, keys, err = olmcore.DecodeKeys(first)
-	keys = slices.DeleteFunc(keys, func(k olmcore.KeyCase) bool { return k.Misspelt }) // OLM ignores them in silence
+	keys = slices.DeleteFunc(keys, func(k olmcore.KeyCase) bool { return k.Misspelt }) // OLM ignores them without a report
 	csv, ok := object.(*v1alpha1.ClusterServiceVersion)
 	if ok && id.APIVersion == "" {
-		csv.APIVersion = "" // which Steps refuses, as OLM does
+		csv.APIVersion = "" // Steps refuses it, as OLM does
 	}
 	return object, append(renamed, keys...), extra, err
 }
 
-// identityOf reads the identity of a manifest; keys in any case count, of several the last in their order.
+// identityOf returns the identity in a manifest. Keys may have any case. If several keys differ only in case, the last
+// one counts.
 func identityOf(values map[string]any) (id manifest.Identity, err error) {
 	own := maps.Clone(values)
 	maps.DeleteFunc(own, func(key string, _ any) bool {

@@ -38,7 +38,7 @@ func IsUnpacked(cm *corev1.ConfigMap) bool {
 		})
 }
 
-// retention is how long an unpacked bundle is kept from its creation when no plan refers to it.
+// retention is how long an unpacked bundle is kept after its creation if no plan references it.
 const retention = 24 * time.Hour
 
 // Retained returns how much longer an unpacked bundle without a plan is kept. It is zero or negative if the bundle may
@@ -47,8 +47,8 @@ func Retained(cm *corev1.ConfigMap, now time.Time) time.Duration {
 	return cm.CreationTimestamp.Add(retention).Sub(now)
 }
 
-// MayRefer reports whether plans of a namespace may be made of what was unpacked in another: in their own, where their
-// catalogs are, and where those are that all namespaces see.
+// MayRefer reports whether plans of a namespace may use bundles that were unpacked in another namespace. They may use
+// those of their own namespace and of the namespace of the global catalogs.
 func MayRefer(plan, bundle, global string) bool { return bundle == plan || bundle == global }
 
 // Referred returns the ConfigMaps that the steps of a plan reference.

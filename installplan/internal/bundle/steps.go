@@ -67,7 +67,7 @@ func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1
 	return steps, nil
 }
 
-// messageOfOLM is an error with the text that OLM has for it.
+// messageOfOLM is an error with the text of OLM.
 type messageOfOLM string
 
 // Error returns the message.
@@ -125,7 +125,7 @@ func Version(o olmcore.Operator, namespace string) (*v1alpha1.ClusterServiceVers
 	return csv, nil
 }
 
-// properties is the form in which annotations and lookups hold properties.
+// properties is the form of properties in annotations and lookups.
 type properties struct {
 	Properties []olmcore.Property `json:"properties"`
 }
@@ -199,11 +199,11 @@ func identifiedAll(objects []olmcore.Object) ([]olmcore.Object, error) {
 	return all, nil
 }
 
-// identified returns an object of a bundle as its Go type, with an apiVersion. The APIVersion of a
-// ClusterServiceVersion that names none stays empty: Version refuses it, as OLM does. The error says that the object
-// has no apiVersion or cannot be decoded.
+// identified returns an object of a bundle as its Go type, with an apiVersion. A ClusterServiceVersion without
+// apiVersion is returned as it is. Version refuses it, as OLM does. The error says that the object has no apiVersion or
+// cannot be decoded.
 //
-// Differs: OLM applies the object as the kind that it names, whatever its group.
+// Differs: OLM applies the object as the kind that it names, regardless of its group.
 func identified(object olmcore.Object) (olmcore.Object, error) {
 	u, untyped := object.(*unstructured.Unstructured)
 	if !untyped || u == nil || u.GetKind() == "" {
@@ -215,7 +215,7 @@ func identified(object olmcore.Object) (olmcore.Object, error) {
 	}
 	_, known := kinds.Known[u.GetKind()]
 	if !known || apiVersion == u.GetAPIVersion() && u.GetKind() != kinds.CSV {
-		return object, nil // a field that the Go type does not have stays
+		return object, nil // it may have fields that the Go type does not have
 	}
 	values := maps.Clone(u.Object)
 	values["apiVersion"] = apiVersion

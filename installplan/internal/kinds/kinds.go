@@ -137,8 +137,8 @@ func immutableData(have, want map[string]any) string {
 	return ""
 }
 
-// keepAccount: an account keeps the secrets that others added, and an unmanaged one everything but what the step adds
-// to them.
+// keepAccount keeps the secrets that others added to a ServiceAccount. For an unmanaged ServiceAccount, it keeps
+// everything else too.
 func keepAccount(have, want map[string]any, managed bool) map[string]any {
 	unionByName(want, have, "secrets")
 	unionByName(want, have, "imagePullSecrets")
@@ -149,7 +149,7 @@ func keepAccount(have, want map[string]any, managed bool) map[string]any {
 		"automountServiceAccountToken": have["automountServiceAccountToken"]}
 }
 
-// unionByName puts have's entries of a list before those of want with other names.
+// unionByName returns the entries of a list in have, followed by those of want with other names.
 func unionByName(want, have map[string]any, field string) {
 	kept, _ := have[field].([]any)
 	added, _ := want[field].([]any)
@@ -173,7 +173,7 @@ func unionByName(want, have map[string]any, field string) {
 	}
 }
 
-// keepService: addresses and ports that the API server assigned.
+// keepService keeps the addresses and ports that the API server assigned.
 func keepService(have, want map[string]any, _ bool) map[string]any {
 	from, _ := have["spec"].(map[string]any)
 	to, ok := want["spec"].(map[string]any)

@@ -46,7 +46,7 @@ func remember(plan *v1alpha1.InstallPlan, annotation string, values []string) {
 	}
 }
 
-// referencesTo returns the owner references to Subscriptions; one without UID has none.
+// referencesTo returns the owner references to Subscriptions. A Subscription without UID gets none.
 func referencesTo(owners []*v1alpha1.Subscription) (refs []metav1.OwnerReference) {
 	for _, s := range owners {
 		if s.UID != "" {
@@ -56,8 +56,8 @@ func referencesTo(owners []*v1alpha1.Subscription) (refs []metav1.OwnerReference
 	return refs
 }
 
-// unlabelled returns the packages of the Subscriptions that are involved in a plan, then of those that it remembers,
-// whose component label it lacks. A package whose name gives no label has none.
+// unlabelled returns the packages whose component label a plan lacks: those of the involved Subscriptions, then those
+// in its annotation. Packages whose label would be invalid are omitted.
 func unlabelled(plan *v1alpha1.InstallPlan, involved []*v1alpha1.Subscription) (packages []string) {
 	for _, s := range involved {
 		packages = append(packages, PackageOf(s))
@@ -108,8 +108,8 @@ func Check(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, p
 	return r
 }
 
-// mustBeManual: the plan was born Automatic, nothing of it was applied, and a Subscription that owns it wants to be
-// asked.
+// mustBeManual reports whether the approval of a plan must become Manual: the plan is Automatic, no step of it is
+// applied, and a Subscription that owns it requires approval.
 func mustBeManual(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) bool {
 	return plan.Spec.Approval != v1alpha1.ApprovalManual && !Terminal(plan) && Untouched(plan) &&
 		slices.ContainsFunc(subscriptions, func(s *v1alpha1.Subscription) bool {

@@ -108,7 +108,7 @@ func PackageOf(s *v1alpha1.Subscription) string {
 	return s.Spec.Package
 }
 
-// list returns what an annotation of a plan lists.
+// list returns the entries of an annotation of a plan.
 func list(plan *v1alpha1.InstallPlan, annotation string) []string {
 	return strings.FieldsFunc(plan.Annotations[annotation], func(r rune) bool { return r == ',' })
 }
@@ -126,7 +126,7 @@ func Repaired(message string) olmcore.Cause {
 // AskForApproval makes a plan wait for approval, and returns the cause of that write. It changes the plan.
 func AskForApproval(plan *v1alpha1.InstallPlan) olmcore.Cause {
 	plan.Spec.Approval, plan.Spec.Approved = v1alpha1.ApprovalManual, false
-	return olmcore.Cause{Reason: report.ManualOwner, Message: "a Subscription that owns the plan wants manual approval"}
+	return olmcore.Cause{Reason: report.ManualOwner, Message: "a Subscription that owns the plan requires manual approval"}
 }
 
 // WantsManual reports whether a Subscription requires approval of its plans and is not being deleted.
@@ -199,7 +199,7 @@ func AccountChange(plan *v1alpha1.InstallPlan, now *corev1.ObjectReference) stri
 	current := accountName(now, plan.Namespace)
 	for _, made := range [...]string{plan.Annotations[Account], accountName(plan.Status.AttenuatedServiceAccountRef, plan.Namespace)} {
 		if made != "" && made != current {
-			return fmt.Sprintf("made under service account %s, and the operator group of the namespace names %s now; delete the plan to have it made anew",
+			return fmt.Sprintf("created under service account %s, but the operator group of the namespace names %s now; delete the plan to create it again",
 				made, cmp.Or(current, "none"))
 		}
 	}
@@ -218,7 +218,7 @@ func accountName(ref *corev1.ObjectReference, namespace string) string {
 // OperatorGroup.
 func PrescribedAccount(groups []*operatorsv1.OperatorGroup) string {
 	if found := managing(groups); len(found) > 0 {
-		groups = found // else they are not synced yet
+		groups = found // otherwise no OperatorGroup has a status yet
 	}
 	if len(groups) != 1 || groups[0].Spec.ServiceAccountName == "" {
 		return ""

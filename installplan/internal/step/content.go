@@ -20,8 +20,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// hashKey is the annotation of an object that says what a step applied: a later round compares it instead of the
-// object, which the API server may have completed.
+// hashKey is the annotation of an object with the hash of what a step applied. Later calls compare this hash instead of
+// the object, because the API server may have added defaults to the object.
 const hashKey = olmcore.KeyPrefix + "step-hash"
 
 // byContent is the rule of all kinds whose content is kept up to date.
@@ -47,7 +47,7 @@ func byContent(w *world, t *Target) Verdict {
 		return create(w, t, o)
 	}
 	if t.Observed.GetAnnotations()[hashKey] == hash {
-		// The mark does not tell of which incarnations the object is.
+		// The hash does not contain the UIDs of the owners.
 		uid, _ := manifest.Fields(manifest.Fields(want, "metadata"), "labels")[olmcore.LabelOwnerUID].(string)
 		_, unrecorded := recordCoOwners(w, t, t.Observed, true)
 		if !isManaged(t.Observed) || ownedByAll(t.Observed, owners) && t.Observed.GetLabels()[olmcore.LabelOwnerUID] == uid && !unrecorded {
@@ -57,10 +57,10 @@ func byContent(w *world, t *Target) Verdict {
 	return update(w, t, want, hash, owners)
 }
 
-// recordCoOwners returns the annotations of an object with the co-owners that it should record, and whether that is a
-// change. owning: the owner labels name the first of the target's versions, else they stay as they are. The owner that
-// an observed object was taken from becomes a co-owner, and so do the target's other versions. A version that one of
-// the target's takes over from is none any more.
+// recordCoOwners returns the annotations of an object with the co-owners that it should record, and reports whether
+// they differ from the present ones. If owning is set, the owner labels name the first version of the target. Otherwise
+// the owner labels stay as they are. The other versions of the target become co-owners, and so does the former owner of
+// an observed object. A predecessor of a version of the target is not a co-owner any more.
 func recordCoOwners(w *world, t *Target, o olmcore.Object, owning bool) (annotations map[string]string, changed bool) {
 	before := o.GetAnnotations()
 	if !t.Kind.Labelled || len(t.Versions) == 0 {
@@ -99,8 +99,7 @@ func (w *world) ownerOf(name string) olmcore.Owner {
 	return owner
 }
 
-// labelled returns what a target's object must hold but for owner references: the manifest and the labels that say
-// whose it is.
+// labelled returns the desired object of a target without owner references: the manifest, with the owner labels.
 func labelled(w *world, t *Target) map[string]any {
 	object := withMetadata(t.desired.Object)
 	metadata := manifest.Fields(object, "metadata")
@@ -118,7 +117,7 @@ func labelled(w *world, t *Target) map[string]any {
 	}
 	metadata["labels"] = labels
 	annotations := manifest.Strings(metadata, "annotations")
-	// A bundle cannot say who else owns its objects.
+	// A bundle cannot record co-owners of its objects.
 	maps.DeleteFunc(annotations, func(key string, _ any) bool { return strings.HasPrefix(key, olmcore.AnnotationCoOwnerPrefix) })
 	if len(annotations) > 0 {
 		metadata["annotations"] = annotations
@@ -128,7 +127,8 @@ func labelled(w *world, t *Target) map[string]any {
 	return object
 }
 
-// hashOf identifies the content of an object, whatever incarnation it belongs to.
+// hashOf returns the hash of the content of an object. It does not depend on the UID of the owner, which changes if the
+// version is created again.
 func hashOf(object map[string]any) (string, error) {
 	if labels := manifest.Strings(manifest.Fields(object, "metadata"), "labels"); labels[olmcore.LabelOwnerUID] != nil {
 		delete(labels, olmcore.LabelOwnerUID)
@@ -138,7 +138,7 @@ func hashOf(object map[string]any) (string, error) {
 	return olmcore.HashCanonical(object)
 }
 
-// update makes an observed object what the step wants.
+// update returns the Verdict about an object that exists and differs from the step.
 func update(w *world, t *Target, want map[string]any, hash string, owners []metav1.OwnerReference) Verdict {
 	managed := isManaged(t.Observed)
 	have, err := olmcore.ToMap(t.Observed)
@@ -167,7 +167,7 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 	if managed {
 		refs, _ = olmcore.AddOwnerReferences(refs, owners)
 	} else {
-		said = append(said, w.about(t.Steps[0], olmcore.Info, report.UnmanagedObjectUpdated, "%s was there before the operator and gets no owner", t.Key))
+		said = append(said, w.about(t.Steps[0], olmcore.Info, report.UnmanagedObjectUpdated, "%s existed before the operator was installed and gets no owner", t.Key))
 	}
 	after.SetOwnerReferences(refs)
 	recorded, changed := recordCoOwners(w, t, t.Observed, true)
@@ -182,8 +182,8 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 	return change(w, t, after).saying(said...)
 }
 
-// replace deletes an object that differs in a field that cannot change, to be created anew. One that is not the step's
-// to delete refuses it.
+// replace deletes an object that differs in an immutable field. A later call creates it again. If the object is
+// unmanaged or belongs to another operator, the step is Blocked.
 func replace(w *world, t *Target, managed bool, field string) Verdict {
 	if !managed || isOthers(w, t) {
 		return blocked("%s %s exists and its %s is immutable", t.Key.Kind, t.Key.Name, field)
@@ -193,9 +193,10 @@ func replace(w *world, t *Target, managed bool, field string) Verdict {
 	return Verdict{Status: v1alpha1.StepStatusUnknown, Action: remove}
 }
 
-// taken reports that this plan wrote the object in the last round, and that another plan did so since then: two plans
-// that describe one object would take it from each other for ever. What is read may be stale: that the write arrived is
-// told by the owner that it added, which stays, or by owner labels that are not those of the predecessor.
+// taken reports whether this plan wrote the object in the last run and another plan has written it since. Two plans
+// that describe the same object would otherwise overwrite each other without end. The observed object may be stale. It
+// shows the write of this plan if it has the owners that the write added, or if its owner labels do not name the
+// predecessor.
 func taken(w *world, t *Target, want string, owners []metav1.OwnerReference, managed bool) bool {
 	hash := t.Observed.GetAnnotations()[hashKey]
 	if !w.wrote(t.Key) || hash == want {
@@ -219,28 +220,30 @@ func leaveShared(w *world, t *Target) Verdict {
 	return change(w, t, after)
 }
 
+// sayShared reports that another plan wrote the object last.
 func sayShared(w *world, t *Target) olmcore.Diagnostic {
-	return w.about(t.Steps[0], olmcore.Warning, report.SharedObject, "%s is also that of another plan, which wrote it last", t.Key)
+	return w.about(t.Steps[0], olmcore.Warning, report.SharedObject, "%s is in another InstallPlan too, which wrote it last", t.Key)
 }
 
-// altered reports that an Update of an object succeeded and its mark is missing: something rewrites what is stored. A
-// step that is recorded as Unknown met an object that existed, so what succeeded was no Create.
+// altered reports whether an update of the object succeeded but its hash is missing, so something changes what is
+// stored. A step whose status is Unknown did not create its object, so the write was an update.
 func altered(w *world, t *Target) bool {
 	return w.wrote(t.Key) && t.Recorded == v1alpha1.StepStatusUnknown && t.Observed.GetAnnotations()[hashKey] == ""
 }
 
-// wrote reports that the last write of an object succeeded.
+// wrote reports whether the last write of an object succeeded.
 func (w *world) wrote(key olmcore.Key) bool {
 	last, ran := w.in.LastRun[key]
 	return ran && last.Class == olmcore.ClassNone
 }
 
+// sayAltered reports that the API server stored other content than was written.
 func sayAltered(w *world, t *Target) olmcore.Diagnostic {
-	return w.about(t.Steps[0], olmcore.Info, report.AppliedContentAltered, "%s was stored with another content than was written", t.Key)
+	return w.about(t.Steps[0], olmcore.Info, report.AppliedContentAltered, "%s was stored with other content than was written", t.Key)
 }
 
-// same compares an observed object with what would be written, leaving kind and version aside, which typed clients do
-// not fill in.
+// same reports whether an observed object equals the object to write. It ignores kind and apiVersion, which typed
+// clients leave empty.
 func same(have, after olmcore.Object) bool {
 	gvk := after.GetObjectKind().GroupVersionKind()
 	after.GetObjectKind().SetGroupVersionKind(have.GetObjectKind().GroupVersionKind())
@@ -249,16 +252,17 @@ func same(have, after olmcore.Object) bool {
 	return equal
 }
 
-// change asks for the Update of the observed object.
+// change returns a Verdict with the update of the observed object.
 func change(w *world, t *Target, after olmcore.Object) Verdict {
 	action := olmcore.UpdateOf(t.Observed, after, olmcore.Cause{Reason: report.StepDiffers, Message: t.Key.Kind + " differs from the step"})
 	action.As = w.identity(t.Kind)
 	return Verdict{Status: v1alpha1.StepStatusUnknown, Action: action}
 }
 
-// create asks for the Create of an object, which it writes to: it gets the component labels of the Subscriptions whose
-// versions it is made for, and a Subscription its own package's. They go into the write that makes it, so that no other
-// one has to bring them while package csv is at work on the same object; what exists already is package subscription's.
+// create returns a Verdict that creates an object, which it changes. The object gets the component labels of the
+// Subscriptions whose versions need it. A new Subscription gets the label of its own package. The labels are part of
+// this write, so that no second write conflicts with package csv. Package subscription labels objects that exist
+// already.
 func create(w *world, t *Target, o olmcore.Object) Verdict {
 	var packages []string
 	switch s := o.(type) {
@@ -285,14 +289,14 @@ func create(w *world, t *Target, o olmcore.Object) Verdict {
 	return creating(w, t, o)
 }
 
-// creating asks for the Create of an object as it is.
+// creating returns a Verdict that creates an object without further changes.
 func creating(w *world, t *Target, o olmcore.Object) Verdict {
 	action := olmcore.CreateOf(o, olmcore.Cause{Reason: report.StepAbsent, Message: t.Key.Kind + " is absent"})
 	action.As = w.identity(t.Kind)
 	return Verdict{Action: action}
 }
 
-// identity is the account that writes objects of a kind, nil for the controller.
+// identity returns the ServiceAccount that writes objects of a kind, or nil for the controller.
 func (w *world) identity(k kinds.Kind) *corev1.ObjectReference {
 	if k.ByController {
 		return nil
@@ -300,7 +304,7 @@ func (w *world) identity(k kinds.Kind) *corev1.ObjectReference {
 	return w.in.Plan.Status.AttenuatedServiceAccountRef
 }
 
-// ownersOf returns the owner references that a target must have; a Verdict says that they cannot be told yet.
+// ownersOf returns the owner references that a target must have. The Verdict is set if they are not known yet.
 func ownersOf(w *world, t *Target) (owners []metav1.OwnerReference, unknown *Verdict) {
 	refs := Owners(t.desired)
 	if t.Kind.Owned {
@@ -331,7 +335,7 @@ func ownersOf(w *world, t *Target) (owners []metav1.OwnerReference, unknown *Ver
 	return owners, nil
 }
 
-// isToBeMade reports whether a ClusterServiceVersion is one that this plan is about to create.
+// isToBeMade reports whether the plan still has to create a ClusterServiceVersion.
 func (w *world) isToBeMade(name string) bool {
 	csv := w.here(name)
 	return w.planned[name] && (csv == nil || csv.UID == "")
@@ -370,6 +374,7 @@ func Owners(m manifest.Manifest) (refs []metav1.OwnerReference) {
 	return refs
 }
 
+// addReference adds an owner reference if there is none with its name.
 func addReference(refs []metav1.OwnerReference, r metav1.OwnerReference) []metav1.OwnerReference {
 	if slices.ContainsFunc(refs, func(have metav1.OwnerReference) bool { return have.Name == r.Name }) {
 		return refs
@@ -377,12 +382,13 @@ func addReference(refs []metav1.OwnerReference, r metav1.OwnerReference) []metav
 	return append(refs, r)
 }
 
+// ownedByAll reports whether an object has all owner references.
 func ownedByAll(o olmcore.Object, owners []metav1.OwnerReference) bool {
 	return !slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return !olmcore.OwnedBy(o, r.UID) })
 }
 
-// isOthers reports that the observed object belongs to a ClusterServiceVersion that is neither the step's nor one that
-// it takes over from. Deleting it would harm that one.
+// isOthers reports whether the observed object belongs to a ClusterServiceVersion that is neither of the step nor a
+// predecessor of it. Deleting the object would harm that operator.
 func isOthers(w *world, t *Target) bool {
 	theirs := func(namespace, name string) bool {
 		own := namespace == w.in.Plan.Namespace && slices.Contains(t.Versions, name)
@@ -397,20 +403,20 @@ func isOthers(w *world, t *Target) bool {
 	})
 }
 
-// withMetadata returns a copy of an object with a copy of its metadata; the rest is shared.
+// withMetadata returns a copy of an object with a copy of its metadata. All other fields are shared.
 func withMetadata(object map[string]any) map[string]any {
 	object = maps.Clone(object)
 	object["metadata"] = maps.Clone(manifest.Fields(object, "metadata"))
 	return object
 }
 
-// owning are the labels that say of an object that OLM manages it.
+// owning contains the labels that mark an object as managed by OLM.
 var owning = []string{olmcore.LabelManaged, olmcore.LabelOwner, olmcore.LabelOwnerNamespace, olmcore.LabelOwnerKind, olmcore.LabelOwnerUID}
 
-// merge returns have with the content of want: labels and annotations are added or overwritten, other metadata and the
-// status are have's, everything else is want's, but for what the kind keeps. Neither is written to. An object that OLM
-// does not manage gets no label that says otherwise, and an unmanaged account keeps its own metadata: annotations give
-// accounts rights in clouds.
+// merge returns have with the content of want. Labels and annotations are added or overwritten. Other metadata and the
+// status stay those of have. Everything else becomes that of want, except for fields that the kind keeps. Neither
+// argument is changed. An unmanaged object gets no label that marks it as managed. An unmanaged ServiceAccount keeps
+// its own metadata, because annotations of a ServiceAccount may grant permissions in clouds.
 func merge(have, want map[string]any, kind kinds.Kind, managed bool) map[string]any {
 	out := runtime.DeepCopyJSON(have)
 	want = runtime.DeepCopyJSON(want)
@@ -420,7 +426,7 @@ func merge(have, want map[string]any, kind kinds.Kind, managed bool) map[string]
 	}
 	for key := range out {
 		if want[key] == nil && !isFrame(key) {
-			delete(out, key) // typed objects say null for a list of nothing
+			delete(out, key) // typed objects encode an empty list as null
 		}
 	}
 	for key, value := range want {
@@ -431,7 +437,7 @@ func merge(have, want map[string]any, kind kinds.Kind, managed bool) map[string]
 	return out
 }
 
-// mergeMetadata adds the labels and annotations of want to out, which it writes to.
+// mergeMetadata adds the labels and annotations of want to out, which it changes.
 func mergeMetadata(out, want map[string]any, kind kinds.Kind, managed bool) {
 	for _, field := range [...]string{"labels", "annotations"} {
 		merged := manifest.Strings(manifest.Fields(out, "metadata"), field)
@@ -448,13 +454,13 @@ func mergeMetadata(out, want map[string]any, kind kinds.Kind, managed bool) {
 	}
 }
 
-// isFrame tells the fields of every object from those of its kind.
+// isFrame reports whether a field exists in objects of every kind.
 func isFrame(key string) bool {
 	return key == "apiVersion" || key == "kind" || key == "metadata" || key == "status"
 }
 
-// useUnmanaged decides about an object that exists and was not handed to OLM: it may be used where it holds what the
-// step wants, and is not written.
+// useUnmanaged decides about an unmanaged object. If it contains everything that the step describes, it is used
+// unchanged. Otherwise the step is Blocked.
 func useUnmanaged(t *Target, have, want map[string]any) Verdict {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if !isFrame(key) && !holds(have[key], want[key]) {
@@ -464,8 +470,8 @@ func useUnmanaged(t *Target, have, want map[string]any) Verdict {
 	return Verdict{Outcome: Done}
 }
 
-// holds reports whether an observed value has all that is wanted: fields may have been added, by the API server or by
-// its user, entries of lists may not.
+// holds reports whether an observed value contains the desired one. The API server or a user may have added fields, but
+// not entries of lists.
 func holds(have, want any) bool {
 	switch want := want.(type) {
 	case nil:

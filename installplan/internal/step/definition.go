@@ -26,31 +26,31 @@ const (
 	// AlongsidePrefix is the prefix of the annotations in which a definition records the ClusterServiceVersions that
 	// installed it. Each value is namespace/name. OLM writes these annotations.
 	AlongsidePrefix = "operatorframework.io/installed-alongside-"
-	// changeableBy is the annotation of a definition that names the namespaces whose plans may change it whoever else
-	// owns it, separated by commas. An administrator sets it; no bundle can.
+	// changeableBy is the annotation of a definition that names the namespaces whose plans may change it regardless of its
+	// other owners, separated by commas. Only an administrator sets it. It is removed from the manifests of bundles.
 	changeableBy = olmcore.KeyPrefix + "changeable-by"
-	// establishTimeout is how long a definition may take to be served.
+	// establishTimeout is how long a definition may take to be established.
 	establishTimeout = time.Minute
-	// maxRecorded is how many versions of one namespace a definition records. Its annotations have an end, and other
-	// namespaces need room, too.
+	// maxRecorded is how many versions of one namespace a definition records. The size of its annotations is limited, and
+	// other namespaces need space too.
 	maxRecorded = 20
 )
 
-// definition is a CustomResourceDefinition that steps describe. Definitions are shared by all namespaces: they are
-// never deleted, do not count before they are served, and change only in ways that take nothing away from other owners
-// or from existing custom resources.
+// definition is a CustomResourceDefinition that steps describe. All namespaces share definitions. So they are never
+// deleted, a step is not Done before its definition is established, and no change may take something away from other
+// owners or from existing custom resources.
 type definition struct {
 	w *world
 	t *Target
-	// desired is what the manifest says, with the labels of OLM, without the metadata that withoutRecords drops. hash
-	// identifies it.
+	// desired is the definition in the manifest, with the labels of OLM and without the metadata that withoutRecords
+	// removes. hash is its hash.
 	desired *apiextensionsv1.CustomResourceDefinition
 	hash    string
-	// have is the definition as it exists, nil when it does not.
+	// have is the existing definition, or nil.
 	have *apiextensionsv1.CustomResourceDefinition
 }
 
-// definitionRule decides about a CustomResourceDefinition.
+// definitionRule is the rule of CustomResourceDefinitions.
 func definitionRule(w *world, t *Target) Verdict {
 	object := labelled(w, t)
 	withoutRecords(manifest.Fields(object, "metadata"))
@@ -70,11 +70,12 @@ func definitionRule(w *world, t *Target) Verdict {
 	return d.decide()
 }
 
-// withoutRecords drops from the metadata of a manifest what says who owns, converts and may change a definition. Only
-// steps, package csv and administrators write that. The controller writes definitions whatever account the plan runs
-// as, so a bundle that brought a record could name the versions of others, or take the place of their records.
+// withoutRecords removes from the metadata of a manifest the labels and annotations that name the owners of a
+// definition or allow changes of it. Only steps, package csv and administrators write these. The controller writes
+// definitions even if the plan runs as a ServiceAccount. So a bundle could otherwise record the versions of others, or
+// overwrite their records.
 //
-// Differs: OLM takes over the versions that a manifest records.
+// Differs: OLM accepts the versions that a manifest records.
 func withoutRecords(metadata map[string]any) {
 	annotations, labels := manifest.Strings(metadata, "annotations"), manifest.Strings(metadata, "labels")
 	maps.DeleteFunc(annotations, func(key string, _ any) bool {
@@ -88,10 +89,10 @@ func withoutRecords(metadata map[string]any) {
 	metadata["annotations"], metadata["labels"] = annotations, labels
 }
 
-// confineConversion makes the desired definition of a plan that runs as an account ask for conversions in the plan's
-// namespace alone, or says why it cannot. The API server reaches addresses and namespaces that the account does not.
-// Bundles name a Service of any namespace, and package csv writes the right one later. A conversion that exists is left
-// as it is.
+// confineConversion changes the desired definition of a plan that runs as a ServiceAccount: its conversion Service must
+// be in the namespace of the plan. It returns why that is impossible, or an empty string. The API server reaches
+// addresses and namespaces that the ServiceAccount does not. Bundles may name a Service of any namespace, and package
+// csv writes the right one later. A conversion that exists is not changed.
 func (d definition) confineConversion() (problem string) {
 	conversion := d.desired.Spec.Conversion
 	isConfigured := Converts(conversion) && conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil
@@ -113,8 +114,8 @@ func Converts(c *apiextensionsv1.CustomResourceConversion) bool {
 	return c != nil && c.Strategy == apiextensionsv1.WebhookConverter
 }
 
-// conversionOf returns who converts the custom resources of a definition, nil for none. The certificate by which the
-// API server knows it is filled in by others.
+// conversionOf returns the conversion webhook of a definition, or nil. Its CA bundle is omitted, because others write
+// it.
 func conversionOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceConversion {
 	c := crd.Spec.Conversion.DeepCopy()
 	if !Converts(c) {
@@ -130,7 +131,7 @@ func conversionOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv
 	return c
 }
 
-// decide returns the Verdict of a definition that the plan can read.
+// decide returns the Verdict about a definition whose manifest is valid.
 func (d definition) decide() Verdict {
 	v := d.checkVersions()
 	switch {
@@ -142,7 +143,7 @@ func (d definition) decide() Verdict {
 	return d.update()
 }
 
-// checkVersions refuses a definition without versions, and one for which the versions of the plan cannot be recorded.
+// checkVersions refuses a definition without versions, and one that cannot record the versions of the plan.
 func (d definition) checkVersions() Verdict {
 	if len(d.desired.Spec.Versions) == 0 {
 		return blocked("could not find any versions in the new CRD")
@@ -150,11 +151,11 @@ func (d definition) checkVersions() Verdict {
 	name, versions := d.t.Key.Name, d.t.Versions
 	for _, version := range versions {
 		if !MayBeRecorded(version) {
-			return invalid("CustomResourceDefinition %s: %q is no name of a ClusterServiceVersion", name, version)
+			return invalid("CustomResourceDefinition %s: %q is not a valid name of a ClusterServiceVersion", name, version)
 		}
 	}
 	if len(versions) > maxRecorded {
-		return invalid("CustomResourceDefinition %s is made for %d versions; there is room for %d", name, len(versions), maxRecorded)
+		return invalid("CustomResourceDefinition %s is in steps of %d versions, but can record only %d", name, len(versions), maxRecorded)
 	}
 	return Verdict{}
 }
@@ -163,7 +164,7 @@ func (d definition) checkVersions() Verdict {
 // look up objects by recorded names, so a name must be a valid object name.
 func MayBeRecorded(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
-// create returns the Verdict of a definition that does not exist.
+// create returns the Verdict about a definition that does not exist.
 func (d definition) create() Verdict {
 	if v := d.mayCreate(); v.Outcome != Pending {
 		return v
@@ -210,9 +211,9 @@ func (d definition) mayAddToGroup(refusal string) Verdict {
 	return blocked("%s: %s. %s", refusal, obstacles[0].Reason, apigroup.Advice(namespace, obstacles))
 }
 
-// recording returns the entries of those that exist or are about to, and those of the plan's own versions. live are the
-// values of the former. Two names may have one hash under which OLM records them, and such names are easily found: the
-// first entry stays, the next gets a key of its own.
+// recording returns the records that a definition should have: those of versions that exist or will be created soon,
+// and those of the plan. live contains the former. OLM records a name under its hash, and another name with the same
+// hash is easily found. In that case the first record stays, and the second one gets another key.
 func (d definition) recording(entries map[string]string) (kept map[string]string, live []string) {
 	kept = map[string]string{}
 	add := func(value string) {
@@ -239,7 +240,7 @@ func (d definition) recording(entries map[string]string) (kept map[string]string
 	return kept, live
 }
 
-// isAnnounced reports whether a plan in progress of another namespace is to make a ClusterServiceVersion.
+// isAnnounced reports whether an unfinished plan of another namespace will create a ClusterServiceVersion.
 func (w *world) isAnnounced(namespace, name string) bool {
 	return slices.Contains(w.in.Announced, types.NamespacedName{Namespace: namespace, Name: name})
 }

@@ -46,8 +46,8 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 	return w.fromObject(s, keep)
 }
 
-// fromObject answers for a step that was applied, from the presence of its object. keep is the Verdict if nothing
-// changed.
+// fromObject returns the Verdict of a step that was applied, if the presence of its object decides. keep is the Verdict
+// if nothing changed. answered is false if the manifest has to be read.
 func (w *world) fromObject(s *v1alpha1.Step, keep Verdict) (v Verdict, answered bool) {
 	key, served := kinds.KeyOf(s, w.in.Plan.Namespace, w.in.CustomResourceDefinitions)
 	o := w.objects[key]
@@ -64,14 +64,15 @@ func (w *world) fromObject(s *v1alpha1.Step, keep Verdict) (v Verdict, answered 
 	return keep, true
 }
 
+// finishDeleting returns the message about an object that is being deleted.
 func finishDeleting(key olmcore.Key) string {
 	return fmt.Sprintf("waiting for %s %s to finish deleting", key.Kind, key.Name)
 }
 
-// namesOldVersion reports whether the object of a step does not name the step's ClusterServiceVersion as its owner,
-// although that version exists: a user deleted the version while the plan was running, and the plan created it again
-// with another UID. The version does not accept an object of another owner, and garbage collection would delete the
-// object.
+// namesOldVersion reports whether the object of a step does not name the ClusterServiceVersion of the step as its
+// owner, although that version exists. This happens if a user deletes the version while the plan is running: the plan
+// creates it again with another UID. The version does not accept an object of another owner, and garbage collection
+// would delete the object.
 func (w *world) namesOldVersion(o olmcore.Object, s *v1alpha1.Step) bool {
 	version, kind := w.here(s.Resolving), kinds.Known[s.Resource.Kind]
 	if version == nil || version.DeletionTimestamp != nil || !isManaged(o) {
@@ -81,14 +82,14 @@ func (w *world) namesOldVersion(o olmcore.Object, s *v1alpha1.Step) bool {
 	return kind.Owned && !olmcore.OwnedBy(o, version.UID) || kind.Labelled && uid != "" && uid != string(version.UID)
 }
 
-// unsupported is the message about a step of a kind that plans do not install. It begins with OLM's message, which
-// names no object.
+// unsupported returns the message about a step of a kind that plans do not install. It begins with the message of OLM,
+// which names no object.
 func unsupported(s *v1alpha1.Step) string {
 	return fmt.Sprintf("%s: %s %s is of a kind that bundles may not contain", InvalidPlan, s.Resource.Kind, s.Resource.Name)
 }
 
-// describe reads what the step at an index wants; without a target the Verdict says what is wrong. What there is to say
-// about a target is in the Verdict, too.
+// describe returns the object that the step at an index describes. The Verdict contains diagnostics about the step. If
+// the target is nil, the Verdict explains why the step describes no object.
 func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	t := &Target{Steps: []int{i}, Recorded: s.Status, rule: ruleOf(s.Resource.Kind)}
 	if s.Resolving != "" {
@@ -105,7 +106,7 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	}
 	var said []olmcore.Diagnostic
 	if m.Extra {
-		said = append(said, w.about(i, olmcore.Warning, report.ExtraDocumentsIgnored, "the manifest of %s holds more than one document", s.Resource.Name))
+		said = append(said, w.about(i, olmcore.Warning, report.ExtraDocumentsIgnored, "the manifest of %s contains more than one document", s.Resource.Name))
 	}
 	if m.GVK.Kind == "" {
 		m.GVK = kinds.GVKOf(s)
@@ -138,7 +139,7 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	return t, Verdict{Said: said}
 }
 
-// place gives the desired object its kind and the plan's namespace, whatever the manifest says of the latter.
+// place sets the kind and namespace of the desired object. A namespace in the manifest is ignored.
 func (t *Target) place(namespace string) {
 	t.Key = olmcore.Key{Group: t.desired.GVK.Group, Kind: t.desired.GVK.Kind, Name: t.desired.Name}
 	t.desired.Object["apiVersion"], t.desired.Object["kind"] = t.desired.GVK.ToAPIVersionAndKind()
@@ -149,7 +150,8 @@ func (t *Target) place(namespace string) {
 	}
 }
 
-// read returns the manifest of a step, or what it refers to, or says why there is none.
+// read returns the manifest of a step. If the manifest references an unpacked bundle, read returns that of the object
+// in the bundle. The Verdict is set if there is no manifest.
 func read(w *world, s *v1alpha1.Step) (m manifest.Manifest, v Verdict) {
 	text := s.Resource.Manifest
 	if ref, ok := manifest.ParseRef(text); ok {
@@ -172,7 +174,7 @@ func read(w *world, s *v1alpha1.Step) (m manifest.Manifest, v Verdict) {
 	return m, v
 }
 
-// unreadable is the Verdict of a manifest that its kind cannot hold.
+// unreadable returns the Verdict about a manifest that cannot be decoded as its kind.
 func unreadable(kind, name string, err error) Verdict {
 	if kind == kinds.CRD {
 		return invalid("v1 crd unmarshaling failed: %s", err)
@@ -180,7 +182,8 @@ func unreadable(kind, name string, err error) Verdict {
 	return invalid("error parsing step manifest: %s: %s", name, err)
 }
 
-// checkKind refuses a manifest of another kind than its step's. One that names the kind and no group is of the step's.
+// checkKind refuses a manifest of another kind than that of its step. A manifest without a group has the group of its
+// step.
 func checkKind(s *v1alpha1.Step, k kinds.Kind, gvk schema.GroupVersionKind) Verdict {
 	if gvk.Group == "" && gvk.Kind == k.GVK.Kind {
 		gvk.Group = k.GVK.Group
@@ -196,8 +199,8 @@ func checkKind(s *v1alpha1.Step, k kinds.Kind, gvk schema.GroupVersionKind) Verd
 	return Verdict{}
 }
 
-// genericKind returns how a kind is applied that is no row of the table, with a pending Verdict; any other Verdict says
-// why it cannot be applied now.
+// genericKind returns the row for a kind that is not in kinds.Known. The Verdict is Pending if the kind can be applied
+// now.
 func genericKind(w *world, s *v1alpha1.Step, gvk schema.GroupVersionKind) (k kinds.Kind, v Verdict) {
 	if !kinds.IsSupported(w.in.SupportedKinds, s.Resource.Kind) {
 		return k, Verdict{Outcome: Invalid, NotServed: true, Status: v1alpha1.StepStatusUnsupportedResource, Message: unsupported(s)}
@@ -230,6 +233,7 @@ func genericRow(gvk schema.GroupVersionKind, namespaced bool) kinds.Kind {
 	}
 }
 
+// notServed returns the Verdict about a step whose API is not served.
 func notServed(s *v1alpha1.Step, gvk schema.GroupVersionKind) Verdict {
 	v := blocked("api-server resource not found installing %s %s: GroupVersionKind %s not found on the cluster. "+
 		"This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.",
@@ -238,7 +242,7 @@ func notServed(s *v1alpha1.Step, gvk schema.GroupVersionKind) Verdict {
 	return v
 }
 
-// find returns the manifest of the step that a reference stands for.
+// find returns the manifest of a step in the unpacked bundle that the step references.
 func (l literal) find(s *v1alpha1.Step) (text string, v Verdict) {
 	if l.problem != "" {
 		return "", blocked("%s", l.problem)

@@ -57,7 +57,7 @@ func Evaluate(in Input) Evaluation {
 		return e
 	}
 	w := newWorld(in)
-	var known, generic []int // steps whose status does not say enough
+	var known, generic []int // steps whose status does not decide
 	for i, s := range plan.Status.Plan {
 		v, answered := fromStatus(w, s)
 		if answered {
@@ -71,7 +71,7 @@ func Evaluate(in Input) Evaluation {
 	if open := slices.Concat(known, generic); len(open) > 0 {
 		w.literals, e.Lost = literals(w, open)
 		e.judge(w, known)
-		e.judge(w, generic) // of kinds that a CustomResourceDefinition of the plan may define
+		e.judge(w, generic) // a CustomResourceDefinition of the plan may define these kinds
 		slices.SortFunc(e.Targets, func(a, b *Target) int { return cmp.Compare(a.Steps[0], b.Steps[0]) })
 	}
 	e.requireAccount(in.HasAccount)
@@ -79,7 +79,7 @@ func Evaluate(in Input) Evaluation {
 	return e
 }
 
-// judge gives steps their verdicts, those for one object the same.
+// judge sets the verdicts of steps. All steps of one object get the same verdict.
 func (e *Evaluation) judge(w *world, steps []int) {
 	targets := e.describe(w, steps)
 	for _, t := range targets {
@@ -107,7 +107,7 @@ func (e *Evaluation) judge(w *world, steps []int) {
 	e.Targets = append(e.Targets, targets...)
 }
 
-// describe returns the objects that steps describe, and gives their verdicts to the steps that describe none.
+// describe returns the objects that steps describe. It sets the verdicts of steps that describe none.
 func (e *Evaluation) describe(w *world, steps []int) []*Target {
 	var targets []*Target
 	byKey := map[olmcore.Key]*Target{}
@@ -147,7 +147,7 @@ func (t *Target) join(other *Target) {
 	}
 }
 
-// fold merges a second description of an object into the first, as applying one after the other would.
+// fold merges the second description of an object into the first. The result is as if both were applied in turn.
 func fold(first, second map[string]any, kind kinds.Kind) map[string]any {
 	out := merge(first, second, kind, true)
 	metadata := manifest.Fields(out, "metadata")
@@ -160,8 +160,8 @@ func fold(first, second map[string]any, kind kinds.Kind) map[string]any {
 	return out
 }
 
-// settle gives all steps of a target its verdict. One whose object exists is Created when the plan asked for it, as the
-// step remembers, else Present.
+// settle sets the verdict of all steps of a target. The status of a step whose object exists becomes Created if the
+// plan created the object, as its recorded status shows. Otherwise it becomes Present.
 func (e *Evaluation) settle(t *Target, v Verdict) {
 	t.Verdict = v
 	for _, i := range t.Steps {
@@ -178,7 +178,7 @@ func (e *Evaluation) settle(t *Target, v Verdict) {
 	}
 }
 
-// requireAccount blocks the plan when the account it runs as is gone: it never falls back to the controller's own.
+// requireAccount blocks the plan if its ServiceAccount does not exist. The plan never runs as the controller instead.
 func (e *Evaluation) requireAccount(exists bool) {
 	ref := e.plan.Status.AttenuatedServiceAccountRef
 	if ref != nil && !exists {
@@ -189,7 +189,7 @@ func (e *Evaluation) requireAccount(exists bool) {
 	}
 }
 
-// lookups judges bundles that were not unpacked when the plan was made.
+// lookups adds the verdicts about bundles that are not unpacked.
 func (e *Evaluation) lookups() {
 	for _, l := range e.plan.Status.BundleLookups {
 		name := cmp.Or(l.Identifier, l.Path)

@@ -17,10 +17,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOneRowIsAllThereIsToAKind adds a kind to the table: its objects are made with their owner under the account of
-// the plan, kept up to date, keep what the row says, are made anew where they cannot change, and their failures are
-// worded.
-func TestOneRowIsAllThereIsToAKind(t *testing.T) {
+// TestOneRowAddsAKindOfStep checks that a row of the table is enough for a kind: its objects are created with their
+// owner as the ServiceAccount of the plan, updated, keep the fields in the row, are replaced if an immutable field
+// differs, and have messages for their failures.
+func TestOneRowAddsAKindOfStep(t *testing.T) {
 	t.Cleanup(func() { delete(kinds.Known, "Lease") })
 	kinds.Known["Lease"] = kinds.Kind{
 		GVK: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Namespaced: true, Owned: true, Word: "lease",

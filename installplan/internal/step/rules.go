@@ -20,10 +20,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// rule decides about one target, that neither it nor its version is being deleted.
+// rule decides about a target. Neither the object nor its version is being deleted.
 type rule func(w *world, t *Target) Verdict
 
-// ruleOf returns the rule for steps of a kind; byContent is that of all but a few.
+// ruleOf returns the rule for steps of a kind. Most kinds have the rule byContent.
 func ruleOf(kind string) rule {
 	switch kind {
 	case kinds.ServiceAccount:
@@ -40,7 +40,7 @@ func ruleOf(kind string) rule {
 	return byContent
 }
 
-// judge decides about one object: it is as it should be, it must wait, it is refused, or an action writes it.
+// judge returns the Verdict about one object.
 func judge(w *world, t *Target) Verdict {
 	if t.Observed != nil && t.Observed.GetDeletionTimestamp() != nil {
 		return waiting("%s", finishDeleting(t.Key))
@@ -48,14 +48,14 @@ func judge(w *world, t *Target) Verdict {
 	if t.Kind.Labelled && len(t.Versions) > 0 {
 		csv := w.here(t.Versions[0])
 		if csv != nil && csv.DeletionTimestamp != nil {
-			// Its cleanup deletes what carries its labels; creating it would fight that.
+			// The cleanup of the version deletes objects with its owner labels, so none is created.
 			return waiting("%s", finishDeleting(olmcore.KeyOf(csv)))
 		}
 	}
 	return t.rule(w, t)
 }
 
-// versionRule: a ClusterServiceVersion is made, never changed.
+// versionRule creates ClusterServiceVersions and never changes them.
 func versionRule(w *world, t *Target) Verdict {
 	isNamed := slices.Contains(w.in.Plan.Spec.ClusterServiceVersionNames, t.Key.Name)
 	want := w.described[t.Key.Name]
@@ -70,7 +70,7 @@ func versionRule(w *world, t *Target) Verdict {
 	}
 	if t.Observed == nil {
 		want = want.DeepCopy()
-		// A version that is deleted before the CSV controller has seen it leaves nothing behind.
+		// With the finalizer, nothing is left behind even if the version is deleted before package csv observes it.
 		if !slices.Contains(want.Finalizers, olmcore.FinalizerCSVCleanup) {
 			want.Finalizers = append(want.Finalizers, olmcore.FinalizerCSVCleanup)
 		}
@@ -117,8 +117,8 @@ func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed b
 	return Verdict{}
 }
 
-// chain returns the names of the upgrade chain of a version that does not exist yet: those that are linked with it by
-// what they replace. What does not exist links nothing.
+// chain returns the names of the upgrade chain of a version that does not exist yet. Two versions are linked if one
+// replaces the other and both exist.
 func (w *world) chain(version *v1alpha1.ClusterServiceVersion) map[string]bool {
 	replaces := map[string]string{version.Name: version.Spec.Replaces}
 	for _, csv := range w.in.ClusterServiceVersions {
@@ -141,8 +141,8 @@ func (w *world) chain(version *v1alpha1.ClusterServiceVersion) map[string]bool {
 	return chain
 }
 
-// waitsForItself reports whether versions of the plan take over definitions from each other in a circle. Each would
-// wait until the predecessor of the next is gone, which stays until its successor is installed.
+// waitsForItself reports whether versions of the plan hand over definitions to each other in a circle. Each version
+// would wait until the predecessor of the next one is deleted, which is only deleted once its successor is installed.
 func (w *world) waitsForItself(version *v1alpha1.ClusterServiceVersion) bool {
 	seen := map[string]bool{}
 	for open := []*v1alpha1.ClusterServiceVersion{version}; len(open) > 0; open = open[1:] {
@@ -164,7 +164,7 @@ func (w *world) waitsForItself(version *v1alpha1.ClusterServiceVersion) bool {
 	return false
 }
 
-// ownersHere returns the names of the live ClusterServiceVersions of the namespace that own a definition, sorted.
+// ownersHere returns the sorted names of the live ClusterServiceVersions of the namespace that own a definition.
 func (w *world) ownersHere(crd string) (owners []string) {
 	for _, csv := range w.in.ClusterServiceVersions {
 		if !csv.IsCopied() && csv.DeletionTimestamp == nil && owns(csv, crd) {
@@ -176,7 +176,7 @@ func (w *world) ownersHere(crd string) (owners []string) {
 }
 
 // handedOver returns the version of the plan that replaces an owner of a definition, directly or through others, and
-// does not own the definition any more; nil for none.
+// does not own the definition any more. It returns nil if there is none.
 func (w *world) handedOver(owner, crd string) *v1alpha1.ClusterServiceVersion {
 	for _, name := range slices.Sorted(maps.Keys(w.described)) {
 		successor := w.described[name]
@@ -218,7 +218,7 @@ func subscriptionRule(w *world, t *Target) Verdict {
 	return create(w, t, o)
 }
 
-// pullSecretRule: the Secret of a catalog that all namespaces see is copied, once.
+// pullSecretRule copies the pull Secret of a catalog that all namespaces see. It does not change an existing copy.
 func pullSecretRule(w *world, t *Target) Verdict {
 	if t.Observed != nil {
 		return Verdict{Outcome: Done}
@@ -229,7 +229,7 @@ func pullSecretRule(w *world, t *Target) Verdict {
 	}
 	source := w.in.PullSecrets[i].DeepCopy()
 	if !w.in.CopyAnySecret && !isPullSecret(w, source) {
-		return blocked("secret %s is no pull secret that a catalog of namespace %s lists", source.Name, w.in.OLMNamespace)
+		return blocked("secret %s is not a pull secret of a catalog of namespace %s lists", source.Name, w.in.OLMNamespace)
 	}
 	return creating(w, t, &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
@@ -238,8 +238,8 @@ func pullSecretRule(w *world, t *Target) Verdict {
 	})
 }
 
-// isPullSecret reports whether any namespace that asks may have a copy of a Secret: it holds registry credentials, and
-// a catalog that all namespaces see needs it.
+// isPullSecret reports whether any namespace may have a copy of a Secret. The Secret must contain registry credentials,
+// and a catalog that all namespaces see must need it.
 func isPullSecret(w *world, s *corev1.Secret) bool {
 	return (s.Type == corev1.SecretTypeDockerConfigJson || s.Type == corev1.SecretTypeDockercfg) &&
 		slices.ContainsFunc(w.in.CatalogSources, func(c *v1alpha1.CatalogSource) bool {
@@ -247,7 +247,7 @@ func isPullSecret(w *world, s *corev1.Secret) bool {
 		})
 }
 
-// accountRule: the account "default" is made by Kubernetes.
+// accountRule is the rule of ServiceAccounts. Kubernetes creates the ServiceAccount "default" itself.
 func accountRule(w *world, t *Target) Verdict {
 	switch {
 	case t.Key.Name != "default":

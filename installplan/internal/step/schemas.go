@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// maxVerdicts bounds the custom resources that a message names.
+// maxVerdicts limits the custom resources that a message names.
 const maxVerdicts = 100
 
 // SchemaChange is an installplan.SchemaChange.
@@ -35,8 +35,9 @@ type ResourceVerdict struct {
 	Unread                            int
 }
 
-// judgeResources says which custom resources the new schema would make invalid, and what is to be judged for that.
-// Versions whose schema stays the same, and resources that are invalid already, do not count.
+// judgeResources returns the Verdict about custom resources that the new schema would make invalid, and the change for
+// which they must be validated. Versions with the same schema do not count. Neither do custom resources that are
+// invalid already.
 func (d definition) judgeResources() (v Verdict) {
 	have := d.have
 	changed := changedVersions(have, d.desired)
@@ -55,7 +56,7 @@ func (d definition) judgeResources() (v Verdict) {
 		case r.ReadError != "":
 			problems = append(problems, r.ReadError)
 		case r.Unread > 0:
-			say(olmcore.Warning, report.Truncated, "%d custom resources of %s were not judged by the schema of version %s", r.Unread, have.Name, r.Version)
+			say(olmcore.Warning, report.Truncated, "%d custom resources of %s were not validated against the schema of version %s", r.Unread, have.Name, r.Version)
 		case len(r.New) == 0:
 		case len(r.Old) > 0:
 			already = append(already, text+" is invalid already: "+aggregate(r.Old))
@@ -86,8 +87,9 @@ func (d definition) judgeResources() (v Verdict) {
 	return v
 }
 
-// verdicts returns those of the definition and of versions, sorted. Of a plan that runs as an account of its namespace,
-// whose readers may be allowed to see that alone, they neither name resources of others nor hold their values.
+// verdicts returns the sorted verdicts about custom resources of the definition in some versions. The verdicts of a
+// plan that runs as a ServiceAccount do not name custom resources of other namespaces and do not contain their values,
+// because readers of the plan may not be allowed to read them.
 func (d definition) verdicts(versions []string) []ResourceVerdict {
 	found := slices.DeleteFunc(slices.Clone(d.w.in.CustomResources), func(v ResourceVerdict) bool {
 		return v.CustomResourceDefinition != d.have.Name || !slices.Contains(versions, v.Version)
@@ -113,7 +115,7 @@ func hidden(findings []string) []string {
 	return []string{"(not shown)"}
 }
 
-// changedVersions returns those that are served before and after, by schemas that differ, sorted.
+// changedVersions returns the sorted versions that are served before and after, with different schemas.
 func changedVersions(have, desired *apiextensionsv1.CustomResourceDefinition) (names []string) {
 	for _, before := range have.Spec.Versions {
 		after := versionOf(desired, before.Name)
@@ -125,7 +127,7 @@ func changedVersions(have, desired *apiextensionsv1.CustomResourceDefinition) (n
 	return names
 }
 
-// aggregate words several findings as Kubernetes does.
+// aggregate formats several findings as Kubernetes does.
 func aggregate(findings []string) string {
 	if len(findings) == 1 {
 		return findings[0]
@@ -142,7 +144,7 @@ func versionOf(crd *apiextensionsv1.CustomResourceDefinition, name string) *apie
 	return nil
 }
 
-// narrowed returns the first of Narrowings; empty when there is none.
+// narrowed returns the first field of Narrowings, or an empty string.
 func narrowed(from, to *apiextensionsv1.CustomResourceDefinition) string {
 	for field := range Narrowings(from, to) {
 		return field
@@ -181,8 +183,8 @@ func narrowings(from, to *apiextensionsv1.CustomResourceDefinition, yield func(s
 	return narrowedStorage(a, b, yield)
 }
 
-// narrowedStorage compares the stored versions of two definitions. Another version that is stored must keep what the
-// former one kept.
+// narrowedStorage compares the stored versions of two definitions. If another version is stored afterwards, it must
+// keep all fields that the former one kept.
 func narrowedStorage(a, b *apiextensionsv1.CustomResourceDefinitionSpec, yield func(string) bool) bool {
 	isStored := func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage }
 	former := slices.IndexFunc(a.Versions, isStored)
@@ -204,7 +206,7 @@ func narrowedStorage(a, b *apiextensionsv1.CustomResourceDefinitionSpec, yield f
 	})
 }
 
-// fullNames fills in what the API server does.
+// fullNames sets the defaults that the API server sets.
 func fullNames(n apiextensionsv1.CustomResourceDefinitionNames) apiextensionsv1.CustomResourceDefinitionNames {
 	n.Singular = cmp.Or(n.Singular, strings.ToLower(n.Kind))
 	n.ListKind = cmp.Or(n.ListKind, n.Kind+"List")
@@ -243,8 +245,8 @@ func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensions
 	return v.Schema.OpenAPIV3Schema
 }
 
-// narrowedSchema yields the fields of old below which next may refuse, drop or default a value that old took as it was,
-// and reports whether it may go on. What cannot be compared simply counts as narrower when it differs.
+// narrowedSchema yields the fields of old below which next may reject, drop or default a value that old accepted
+// unchanged. It reports whether to continue. Parts that cannot be compared count as narrower if they differ.
 func narrowedSchema(path string, old, next *apiextensionsv1.JSONSchemaProps, yield func(string) bool) bool {
 	if old == nil || next == nil {
 		return old == next || yield(path)
@@ -297,7 +299,7 @@ func narrowedRest(path string, was, is *apiextensionsv1.JSONSchemaPropsOrBool, y
 	return narrowedSchema(path, was.Schema, is.Schema, yield)
 }
 
-// narrowedValue compares what two schemas say of a value itself, leaving out its fields and entries.
+// narrowedValue compares the constraints of two schemas on a value itself, without its fields and entries.
 func narrowedValue(old, next *apiextensionsv1.JSONSchemaProps) string {
 	switch {
 	case lacks(old.Required, next.Required, func(name string) string { return name }):
@@ -337,17 +339,17 @@ func narrowedValue(old, next *apiextensionsv1.JSONSchemaProps) string {
 	return " (validation)"
 }
 
-// relax forgets a bound that next does not have, or has farther in direction.
+// relax removes a bound that next does not have, or that is wider in next.
 func relax[T int64 | float64](old, next **T, direction T) {
 	if *next == nil || *old != nil && (**next-**old)*direction >= 0 {
 		*old, *next = nil, nil
 	}
 }
 
-// loosened returns the first field of an observed definition for which after accepts values that have refuses, empty
-// for none. Fields that after adds do not count. A version that after adds or serves does: custom resources of it pass
-// the validation of that version alone. The validation of a definition protects its operator, which may have more
-// rights than whoever creates custom resources.
+// loosened returns the first field of an observed definition for which after accepts values that have rejects, or an
+// empty string. Fields that after adds do not count. Versions that after adds or serves count, because custom resources
+// of such a version pass only its own validation. The validation of a definition protects its operator, which may have
+// more permissions than the authors of custom resources.
 func loosened(have, after *apiextensionsv1.CustomResourceDefinition) string {
 	known := after.DeepCopy()
 	for i := range known.Spec.Versions {

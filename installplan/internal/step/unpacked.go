@@ -18,8 +18,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// maxRemembered bounds the files of the bundles that a Memory knows, in bytes: who writes a plan decides how large they
-// are.
+// maxRemembered limits the files of the bundles in a Memory, in bytes. The author of a plan decides how large they are.
 const maxRemembered = 8 << 20
 
 // Memory contains the decoded bundles that a plan references. It is passed to the next call for the plan, so that
@@ -28,7 +27,7 @@ const maxRemembered = 8 << 20
 // stores nothing, and is always correct.
 type Memory struct {
 	earlier, now map[identity]*unpacked
-	size         int // of what is known now
+	size         int // of the bundles in now
 }
 
 // identity is one version of a ConfigMap.
@@ -37,7 +36,7 @@ type identity struct {
 	resourceVersion string
 }
 
-// unpacked is what is known of a bundle: the bytes of its files, and the steps for references to it.
+// unpacked is the cached content of a bundle: the size of its files, and the steps for references to it.
 type unpacked struct {
 	size     int
 	literals map[manifest.Ref]literal
@@ -64,7 +63,7 @@ func identityOf(cm *corev1.ConfigMap) identity {
 	return identity{cm.UID, cm.ResourceVersion}
 }
 
-// recall returns what is known of a ConfigMap, nil for nothing.
+// recall returns the cached content of a ConfigMap, or nil.
 func (m *Memory) recall(cm *corev1.ConfigMap) *unpacked {
 	if m == nil {
 		return nil
@@ -72,7 +71,7 @@ func (m *Memory) recall(cm *corev1.ConfigMap) *unpacked {
 	return m.earlier[identityOf(cm)]
 }
 
-// keep remembers the steps for a reference to a bundle.
+// keep stores the steps for a reference to a bundle.
 func (m *Memory) keep(cm *corev1.ConfigMap, size int, ref manifest.Ref, l literal) {
 	id := identityOf(cm)
 	if m == nil || id.uid == "" || id.resourceVersion == "" {
@@ -92,15 +91,15 @@ func (m *Memory) keep(cm *corev1.ConfigMap, size int, ref manifest.Ref, l litera
 // MaxInflated is the maximum size of the decompressed bundles of one plan, in bytes.
 const MaxInflated = 256 << 20
 
-// literal are the steps that a reference to an unpacked bundle stands for, with their manifests, or why there are none.
+// literal contains the steps for a reference to an unpacked bundle, with their manifests, or the problem why there are
+// none.
 type literal struct {
 	steps   []*v1alpha1.Step
 	problem string
 }
 
-// literals makes the steps of the bundles again that steps of the plan refer to, as they were planned, and returns the
-// lookups of those whose content is lost. The references of one bundle differ in their properties, so it is read once
-// for all of them.
+// literals returns the steps of the unpacked bundles that steps of the plan reference, and the lookups of bundles whose
+// content is lost. The references to one bundle differ in their properties, so each bundle is read only once.
 func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1alpha1.BundleLookup) {
 	made = map[manifest.Ref]literal{}
 	contents, inflated := map[types.NamespacedName]*content{}, 0
@@ -113,7 +112,7 @@ func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1al
 		}
 		if !bundle.MayRefer(w.in.Plan.Namespace, ref.Namespace, w.in.GlobalNamespace) {
 			made[ref] = literal{problem: fmt.Sprintf(
-				"error finding unpacked bundle configmap for ref %v: no plan of namespace %s may refer to namespace %s",
+				"error finding unpacked bundle configmap for ref %v: plans of namespace %s may not use bundles of namespace %s",
 				ref.Source, w.in.Plan.Namespace, ref.Namespace)}
 			continue
 		}
@@ -134,16 +133,16 @@ func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1al
 	return made, lost
 }
 
-// content is what a ConfigMap holds, or why that is not known: finding or loading it failed.
+// content is the content of a ConfigMap, or the problem why it is not known.
 type content struct {
 	bundle.Content
 	failed, problem string
 	configMap       *corev1.ConfigMap
 	size            int       // of its files
-	known           *unpacked // from an earlier call; then Content is read when it is needed
+	known           *unpacked // from an earlier call; then Content is read on demand
 }
 
-// contentOf reads the ConfigMap of a key; inflated counts the bytes of all files that were.
+// contentOf reads the ConfigMap with a key. inflated counts the bytes of all decompressed files.
 func contentOf(w *world, key types.NamespacedName, inflated *int) *content {
 	i := slices.IndexFunc(w.in.ConfigMaps, func(cm *corev1.ConfigMap) bool { return cm.Namespace == key.Namespace && cm.Name == key.Name })
 	if i < 0 {
@@ -165,7 +164,7 @@ func contentOf(w *world, key types.NamespacedName, inflated *int) *content {
 	}
 	*inflated += c.size
 	if *inflated > MaxInflated {
-		return unusable("the bundles of the plan are too large together")
+		return unusable("the bundles of the plan are too large in total")
 	}
 	if c.known == nil {
 		c.Content = bundle.ContentOf(cm, files)
@@ -176,18 +175,20 @@ func contentOf(w *world, key types.NamespacedName, inflated *int) *content {
 	return c
 }
 
-// recall returns the steps for a reference that an earlier call made; else there is the Content to make them of.
+// recall returns the steps for a reference that an earlier call created. If known is false, Content contains what the
+// steps are created from.
 func (c *content) recall(ref manifest.Ref) (l literal, known bool) {
 	if c.known == nil {
 		return l, false
 	}
 	if l, known = c.known.literals[ref]; !known {
-		files, _ := bundle.FilesOf(c.configMap) // which could be inflated before
+		files, _ := bundle.FilesOf(c.configMap) // an earlier call decompressed them without an error
 		c.Content, c.known = bundle.ContentOf(c.configMap, files), nil
 	}
 	return l, known
 }
 
+// literalOf returns the steps for a reference. resolving is the ClusterServiceVersion of the step with the reference.
 func (c *content) literalOf(w *world, resolving string, ref manifest.Ref) literal {
 	problem := func(format string, args ...any) literal { return literal{problem: fmt.Sprintf(format, args...)} }
 	if c.problem != "" {
@@ -203,7 +204,7 @@ func (c *content) literalOf(w *world, resolving string, ref manifest.Ref) litera
 		return problem("failed to load bundle properties for %q: %s", resolving, err)
 	}
 	if ref.Digest != "" && c.Digest != ref.Digest {
-		return problem("bundle content of %s changed since the plan was made", resolving)
+		return problem("bundle content of %s changed since the plan was created", resolving)
 	}
 	steps, err := bundle.Steps(olmcore.Operator{Name: c.Version(), Replaces: ref.Replaces, Bundle: own}, w.in.Plan.Namespace, bundle.Literal)
 	if err != nil {
@@ -214,8 +215,8 @@ func (c *content) literalOf(w *world, resolving string, ref manifest.Ref) litera
 	return l
 }
 
-// lookupOf returns the lookup by which a plan remembers the image of a reference. A plan under an account asks for
-// nothing in the namespace of the global catalogs: whoever writes it would have any image pulled there with the Secrets
+// lookupOf returns the lookup in which a plan records the image of a reference. A plan that runs as a ServiceAccount
+// unpacks nothing in the namespace of the global catalogs. Otherwise its author could pull any image with the Secrets
 // of that namespace.
 func lookupOf(plan *v1alpha1.InstallPlan, ref manifest.Ref) (l v1alpha1.BundleLookup, found bool) {
 	if ref.Namespace != plan.Namespace && plan.Status.AttenuatedServiceAccountRef != nil {

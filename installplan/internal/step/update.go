@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// update returns the Verdict of a definition that exists.
+// update returns the Verdict about a definition that exists.
 func (d definition) update() Verdict {
 	t, w := d.t, d.w
 	have := d.have
@@ -28,7 +28,7 @@ func (d definition) update() Verdict {
 	})
 	applied := have.Annotations[hashKey]
 	switch {
-	case len(entries) == 0 && !isManaged(have) && !w.in.OverwriteUnmanaged: // OLM labels what it records since 0.26
+	case len(entries) == 0 && !isManaged(have) && !w.in.OverwriteUnmanaged: // since version 0.26, OLM labels the definitions that it records
 		if field := narrowed(d.desired, have); field != "" {
 			return unmanaged(t, field)
 		}
@@ -41,7 +41,7 @@ func (d definition) update() Verdict {
 	newer := d.newerOwner()
 	if newer != "" && d.servesNewer() {
 		return d.write(have, nil).saying(w.about(t.Steps[0], olmcore.Info, report.NewerCRDKept,
-			"CustomResourceDefinition %s is kept as %s needs it", have.Name, newer)).saying(d.sayConvertedElsewhere()...)
+			"CustomResourceDefinition %s is kept, because %s needs it", have.Name, newer)).saying(d.sayConvertedElsewhere()...)
 	}
 	if w.wrote(t.Key) && applied != "" && recorded {
 		return d.served().saying(sayShared(w, t))
@@ -49,7 +49,8 @@ func (d definition) update() Verdict {
 	return d.change()
 }
 
-// served decides about a definition that is not to be written: it counts once it is served.
+// served returns the Verdict about a definition that is not written. The step is Done once the definition is
+// established.
 func (d definition) served() Verdict {
 	if kinds.Established(d.have) {
 		return Verdict{Outcome: Done}
@@ -93,8 +94,8 @@ func Recorded(crd *apiextensionsv1.CustomResourceDefinition) (entries, others ma
 	return entries, others
 }
 
-// newerOwner names a newer ClusterServiceVersion of the same package that needs the definition as it is, if that serves
-// what this step's needs; empty for none.
+// newerOwner returns a newer ClusterServiceVersion of the same package that needs the definition as it is. It returns
+// an empty string if there is none, or if the observed definition does not serve the versions that the step needs.
 func (d definition) newerOwner() string {
 	if len(d.t.Versions) == 0 {
 		return ""
@@ -119,8 +120,8 @@ func (d definition) newerOwner() string {
 	return newer[0]
 }
 
-// recordedOwners returns the values of those entries of the observed definition that counts accepts, sorted and each
-// once. Only versions that a definition records count: anybody may claim to own what exists.
+// recordedOwners returns the sorted values of the entries of the observed definition that counts accepts. Only versions
+// that a definition records count, because any version may claim to own an existing definition.
 func (d definition) recordedOwners(counts func(namespace, name string, csv *v1alpha1.ClusterServiceVersion) bool) []string {
 	entries, _ := Recorded(d.have)
 	var owners []string
@@ -138,20 +139,20 @@ func (d definition) recordedOwners(counts func(namespace, name string, csv *v1al
 	return slices.Compact(owners)
 }
 
-// servesNewer reports whether the observed definition stays as it is for a newer owner: the step's definition would
-// take something away from its users, or it takes nothing away from users of the step's definition.
+// servesNewer reports whether the observed definition stays as it is for a newer owner. It stays if the definition of
+// the step would take something away from its users, or if the users of the definition of the step lose nothing.
 func (d definition) servesNewer() bool {
 	return d.mayKeepConversion() && (narrowed(d.have, d.desired) != "" || narrowed(d.desired, d.have) == "")
 }
 
-// mayKeepConversion reports whether the step may be served by the observed definition as far as its conversion goes: it
-// is the one that the step describes, or the one of a live ClusterServiceVersion, as in change.
+// mayKeepConversion reports whether the step may use the conversion of the observed definition. That conversion must
+// equal the one of the step, or be the webhook of a live ClusterServiceVersion.
 func (d definition) mayKeepConversion() bool {
 	return d.convertedByOthers() || apiequality.Semantic.DeepEqual(conversionOf(d.have), conversionOf(d.desired))
 }
 
-// convertedByOthers reports that a live ClusterServiceVersion keeps the conversion webhook of the observed definition.
-// One of another namespace cannot where the webhook is no Service of its own.
+// convertedByOthers reports whether the conversion webhook of the observed definition belongs to a live
+// ClusterServiceVersion. For one of another namespace, the webhook must be a Service of that namespace.
 func (d definition) convertedByOthers() bool {
 	conversion := d.have.Spec.Conversion
 	versions := slices.Concat(d.w.in.ClusterServiceVersions, d.w.in.Alongside)
@@ -164,14 +165,14 @@ func (d definition) convertedByOthers() bool {
 	})
 }
 
-// convertsIn reports whether a conversion is that of a Service of a namespace.
+// convertsIn reports whether a Service of a namespace performs a conversion.
 func convertsIn(c *apiextensionsv1.CustomResourceConversion, namespace string) bool {
 	return c.Webhook != nil && c.Webhook.ClientConfig != nil && c.Webhook.ClientConfig.Service != nil &&
 		c.Webhook.ClientConfig.Service.Namespace == namespace
 }
 
-// write asks for the Update to after, with the records of the plan's versions, the namespace that installed the
-// definition first, and further annotations. If only the last two would change, there is no Update.
+// write returns a Verdict with the update to after. The update adds the records of the plan's versions, the namespace
+// that installed the definition first, and further annotations. If only the last two would change, there is no update.
 func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, further map[string]string) Verdict {
 	entries, others := Recorded(after)
 	entries, live := d.recording(entries)
@@ -182,7 +183,7 @@ func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, furth
 		}
 	}
 	if own > maxRecorded {
-		return blocked("CustomResourceDefinition %s records %d versions of namespace %s; there is room for %d",
+		return blocked("CustomResourceDefinition %s would record %d versions of namespace %s, but can record only %d",
 			after.Name, own, namespace, maxRecorded)
 	}
 	after = after.DeepCopy()
@@ -197,18 +198,18 @@ func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, furth
 	}
 	v := change(d.w, d.t, annotated(after, further))
 	if d.t.Recorded == v1alpha1.StepStatusWaitingForAPI {
-		v.Status = v1alpha1.StepStatusWaitingForAPI // its memory that the plan wrote it
+		v.Status = v1alpha1.StepStatusWaitingForAPI // records that the plan wrote it
 	}
 	return v
 }
 
-// firstInstalledBy returns the namespace that annotation olmcore.AnnotationFirstInstalledBy of a definition should
-// name, "" for none. named is the namespace that it names now. live are the records of versions that exist, or are
-// about to, before a plan of a namespace adds its own. Each record is namespace/name.
+// firstInstalledBy returns the value that annotation olmcore.AnnotationFirstInstalledBy of a definition should have, or
+// an empty string. named is the present value. live contains the records of versions that exist or will be created
+// soon, without those of the plan. A record is namespace/name.
 //
 // A definition that only one namespace installed needs no annotation. Otherwise the first namespace is known if all
-// live records are of one namespace. No plan changes the annotation afterwards: while the first operator is installed
-// again, a later one would become first.
+// live records are of one namespace. No plan changes the annotation afterwards. If one did, a later namespace would
+// become the first one while the operator of the first namespace is reinstalled.
 func firstInstalledBy(named string, live []string, namespace string) string {
 	before := namespacesOf(live)
 	if named == "" && len(before) == 1 && before[0] != namespace {
@@ -217,7 +218,7 @@ func firstInstalledBy(named string, live []string, namespace string) string {
 	return named
 }
 
-// namespacesOf returns the namespaces of some records, each once, sorted.
+// namespacesOf returns the sorted namespaces of records.
 func namespacesOf(records []string) []string {
 	var namespaces []string
 	for _, record := range records {
@@ -228,8 +229,9 @@ func namespacesOf(records []string) []string {
 	return slices.Compact(namespaces)
 }
 
-// sayConvertedElsewhere reports that a Service of another namespace converts the custom resources, and goes on to.
-// Whoever brings a definition first may have done so to read what others create.
+// sayConvertedElsewhere reports that a Service of another namespace converts the custom resources, and that the plan
+// does not change this. A namespace may have installed the definition first in order to read the custom resources of
+// others.
 func (d definition) sayConvertedElsewhere() []olmcore.Diagnostic {
 	namespace := d.w.in.Plan.Namespace
 	if !d.convertedByOthers() || convertsIn(d.have.Spec.Conversion, namespace) {
@@ -241,10 +243,11 @@ func (d definition) sayConvertedElsewhere() []olmcore.Diagnostic {
 		by = "Service " + client.Service.Name + " of namespace " + client.Service.Namespace
 	}
 	return []olmcore.Diagnostic{d.w.about(d.t.Steps[0], olmcore.Warning, report.ConvertedElsewhere,
-		"CustomResourceDefinition %s: %s converts its custom resources, and so reads and rewrites those of all namespaces", d.have.Name, by)}
+		"CustomResourceDefinition %s: %s converts its custom resources, so it can read and change those of all namespaces", d.have.Name, by)}
 }
 
-// change makes the observed definition what the step describes, as far as it may.
+// change returns the Verdict that changes the observed definition to that of the step, as far as the plan may change
+// it.
 func (d definition) change() Verdict {
 	w, have := d.w, d.have
 	after := have.DeepCopy()
@@ -254,7 +257,7 @@ func (d definition) change() Verdict {
 	if d.convertedByOthers() {
 		after.Spec.Conversion = have.Spec.Conversion.DeepCopy()
 	}
-	// What is refused for the sake of others asks for no judgement of their custom resources.
+	// A change that other owners prevent is refused before custom resources are validated.
 	if owners := d.protectedOwners(); len(owners) > 0 {
 		if field := d.takes(after); field != "" {
 			return blocked("CustomResourceDefinition %s is owned by %s too, and %s would change for it",
@@ -287,7 +290,7 @@ func (d definition) change() Verdict {
 	return v
 }
 
-// keepShown gives the versions of after that have contains what clients show of them: printer columns and warnings.
+// keepShown copies the printer columns and warnings of each version of have to after. Clients show both.
 func keepShown(have, after *apiextensionsv1.CustomResourceDefinition) {
 	for i := range after.Spec.Versions {
 		next := &after.Spec.Versions[i]
@@ -299,8 +302,8 @@ func keepShown(have, after *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// protectedOwners returns the live ClusterServiceVersions of other operators that brought the definition and own it, or
-// are about to; none where the plan may change it all the same.
+// protectedOwners returns the live ClusterServiceVersions of other operators that installed the definition and own it,
+// or will do so soon. It returns none if the plan may change the definition anyway.
 func (d definition) protectedOwners() []string {
 	w, namespaces := d.w, strings.Split(d.have.Annotations[changeableBy], ",")
 	if w.in.ChangeOwnedCRDs || slices.Contains(namespaces, w.in.Plan.Namespace) {
@@ -313,7 +316,7 @@ func (d definition) protectedOwners() []string {
 	})
 }
 
-// replaced returns the names of own and of those that they replace or skip, directly or through others.
+// replaced returns the names in own and those of the versions that they replace or skip, directly or through others.
 func (w *world) replaced(own []string) map[string]bool {
 	found := map[string]bool{}
 	for open := slices.Clone(own); len(open) > 0; open = open[1:] {
@@ -327,7 +330,7 @@ func (w *world) replaced(own []string) map[string]bool {
 	return found
 }
 
-// takes returns what after takes away from other owners of the observed definition; empty for nothing.
+// takes returns what after takes away from other owners of the observed definition, or an empty string.
 func (d definition) takes(after *apiextensionsv1.CustomResourceDefinition) string {
 	listed := slices.ContainsFunc(d.t.Versions, func(name string) bool {
 		csv := d.w.known(name)
@@ -335,7 +338,7 @@ func (d definition) takes(after *apiextensionsv1.CustomResourceDefinition) strin
 	})
 	switch {
 	case !listed && !apiequality.Semantic.DeepEqual(d.have.Spec, after.Spec):
-		return "its spec, by a step of none that owns it,"
+		return "its spec, by a step of a version that does not own it,"
 	case !apiequality.Semantic.DeepEqual(conversionOf(d.have), conversionOf(after)):
 		return "spec.conversion"
 	}
@@ -357,7 +360,8 @@ func (d definition) mayServe(after *apiextensionsv1.CustomResourceDefinition) Ve
 	return Verdict{}
 }
 
-// unsafe says why a definition may not become what the step describes, whoever uses it.
+// unsafe returns why a definition may not be changed to that of the step, regardless of its owners. It returns an empty
+// string if it may.
 func (d definition) unsafe() string {
 	have, desired := d.have, d.desired
 	var lost []string

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFirstInstalledBy checks which namespace a definition names as the one that installed it first.
-func TestFirstInstalledBy(t *testing.T) {
+// TestDefinitionNamesItsFirstNamespace checks which namespace a definition names as the one that installed it first.
+func TestDefinitionNamesItsFirstNamespace(t *testing.T) {
 	list := func(records ...string) []string { return records }
 	for name, c := range map[string]struct {
 		named     string

@@ -55,16 +55,17 @@ type Input struct {
 	SupportedKinds                                     []string
 }
 
-// world is an Input whose objects can be found, with what the steps say of each other.
+// world contains an Input with indexes of its objects, and what the steps describe.
 type world struct {
 	in      Input
 	objects map[olmcore.Key]olmcore.Object
-	// packages are those of the Subscriptions that want a version, and of those that the plan makes for it.
+	// packages contains, by version, the packages of its Subscriptions, including those that the plan creates.
 	packages map[string][]string
-	// planned are the ClusterServiceVersions that steps make, described how, once these were read.
+	// planned contains the ClusterServiceVersions that steps create. described contains them as the steps describe
+	// them, once these steps were read.
 	planned   map[string]bool
 	described map[string]*v1alpha1.ClusterServiceVersion
-	// defining names the definitions of kinds that steps are still to apply.
+	// defining contains the names of definitions that are not established yet, by the kind that they define.
 	defining map[schema.GroupKind]string
 	literals map[manifest.Ref]literal
 }
@@ -105,9 +106,9 @@ func newWorld(in Input) *world {
 	return w
 }
 
-// skipVersions marks the versions that the plan would install for a generated Subscription although another
-// Subscription has another version of the package. Two versions would stay beside each other, and nothing would follow
-// the one of the plan.
+// skipVersions marks versions that the plan would install for a generated Subscription, although another Subscription
+// has another version of the package. Both versions would be installed, and no Subscription would upgrade the one of
+// the plan.
 func (w *world) skipVersions() {
 	skipped := maps.Clone(w.in.TakenOver)
 	for _, s := range w.in.Plan.Status.Plan {
@@ -126,8 +127,8 @@ func (w *world) skipVersions() {
 	w.in.TakenOver = skipped
 }
 
-// subscriptionTo returns a Subscription of the namespace to a package that has another name, nil if there is none. A
-// Subscription with that name takes precedence, because the plan created it.
+// subscriptionTo returns a Subscription of the namespace to a package that has another name, or nil. A Subscription
+// with that name takes precedence, because the plan created it.
 func (w *world) subscriptionTo(pkg, name string) (other *v1alpha1.Subscription) {
 	if pkg == "" {
 		return nil
@@ -149,7 +150,7 @@ func index[O olmcore.Object](w *world, list []O) {
 	}
 }
 
-// about returns what is said about a step, by its position in the plan, or about the plan.
+// about returns a Diagnostic about a step, or about the plan if step is ofPlan.
 func (w *world) about(step int, severity olmcore.Severity, reason, format string, args ...any) olmcore.Diagnostic {
 	field := ""
 	if step != ofPlan {
@@ -158,24 +159,25 @@ func (w *world) about(step int, severity olmcore.Severity, reason, format string
 	return olmcore.Diagnose(severity, reason, olmcore.RefOf(w.in.Plan), field, format, args...)
 }
 
+// ofPlan is the position of a Diagnostic about the whole plan.
 const ofPlan = -1
 
-// isConfined reports whether the plan runs as an account. The controller writes definitions for it all the same.
+// isConfined reports whether the plan runs as a ServiceAccount. The controller still writes definitions.
 func (w *world) isConfined() bool { return w.in.Plan.Status.AttenuatedServiceAccountRef != nil }
 
-// version returns the ClusterServiceVersion that exists under a name, nil for none.
+// version returns the existing ClusterServiceVersion with a name, or nil.
 func (w *world) version(namespace, name string) *v1alpha1.ClusterServiceVersion {
 	csv, _ := w.objects[olmcore.Key{Group: v1alpha1.GroupName, Kind: kinds.CSV, Namespace: namespace, Name: name}].(*v1alpha1.ClusterServiceVersion)
 	return csv
 }
 
-// here returns the ClusterServiceVersion of the plan's namespace that exists under a name, nil for none.
+// here returns the existing ClusterServiceVersion of the plan's namespace with a name, or nil.
 func (w *world) here(name string) *v1alpha1.ClusterServiceVersion {
 	return w.version(w.in.Plan.Namespace, name)
 }
 
-// known returns a ClusterServiceVersion of the plan's namespace as it exists or, where it does not, as the plan
-// describes it; nil for neither.
+// known returns a ClusterServiceVersion of the plan's namespace. If it does not exist, known returns the one that the
+// plan describes, or nil.
 func (w *world) known(name string) *v1alpha1.ClusterServiceVersion {
 	if csv := w.here(name); csv != nil {
 		return csv
@@ -183,7 +185,7 @@ func (w *world) known(name string) *v1alpha1.ClusterServiceVersion {
 	return w.described[name]
 }
 
-// precedes reports whether a ClusterServiceVersion is what one of own takes over from: an earlier one of its package.
+// precedes reports whether a ClusterServiceVersion is a predecessor of one of own: an earlier version of its package.
 func (w *world) precedes(namespace, name string, own []string) bool {
 	return namespace == w.in.Plan.Namespace && !slices.Contains(own, name) && slices.ContainsFunc(own, func(o string) bool {
 		csv := w.known(o)
@@ -191,18 +193,19 @@ func (w *world) precedes(namespace, name string, own []string) bool {
 	})
 }
 
-// owns reports whether a ClusterServiceVersion lists a definition as its own.
+// owns reports whether a ClusterServiceVersion lists a definition as owned.
 func owns(csv *v1alpha1.ClusterServiceVersion, crd string) bool {
 	return slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == crd })
 }
 
-// packagePrefix is the package that the name of a ClusterServiceVersion tells: its part before the first dot.
+// packagePrefix returns the package in the name of a ClusterServiceVersion, which is the part before the first dot.
 func packagePrefix(name string) string {
 	prefix, _, _ := strings.Cut(name, ".")
 	return prefix
 }
 
-// isManaged reports whether an object was handed to OLM. What is not may be changed, but never owned and never deleted.
+// isManaged reports whether OLM manages an object. An unmanaged object may be changed, but never gets an owner and is
+// never deleted.
 func isManaged(o metav1.Object) bool {
 	labels := o.GetLabels()
 	return labels[olmcore.LabelManaged] == "true" || labels[olmcore.LabelOwner] != "" ||

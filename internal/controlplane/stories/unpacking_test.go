@@ -141,7 +141,7 @@ func TestBundlesInImagesAreUnpacked(t *testing.T) {
 		says[*v1alpha1.Subscription](s, "alpha", bundleUnpackFailed,
 			"True BundleUnpackFailed: Bundle unpacking failed - BackoffLimitExceeded: Job has reached the specified backoff limit"+guidance)
 	})
-	tell(t, "and one without a ClusterServiceVersion holds no bundle", func(s *story) {
+	tell(t, "and one without a ClusterServiceVersion contains no bundle", func(s *story) {
 		s.group()
 		s.catalog("community", alphaWith(inImage(func(image *bundleImage) { image.files = map[string]string{"README": "nothing"} })))
 		s.subscribe("alpha")

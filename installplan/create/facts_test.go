@@ -19,19 +19,20 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestWhichSubscriptionsAreInvolvedInAPlan: each way in which a resolution ties a Subscription to an operator gives the
-// plan the label of its package.
-func TestWhichSubscriptionsAreInvolvedInAPlan(t *testing.T) {
+// TestPlanHasLabelsOfInvolvedPackages checks which Subscriptions give the plan the label of their package.
+func TestPlanHasLabelsOfInvolvedPackages(t *testing.T) {
 	for name, c := range map[string]struct {
 		sub    *v1alpha1.Subscription
 		change func(*olmcore.Operator)
 		want   bool
 	}{
-		"the operator is for it":            {Subscription("b"), func(o *olmcore.Operator) { o.For = []string{"b"} }, true},
-		"it follows the operator's package": {Subscription("b"), func(o *olmcore.Operator) { o.Package = "b" }, true},
-		"it has the operator's version":     {Subscription("b", Current("a.v1")), func(*olmcore.Operator) {}, true},
-		"nothing ties it":                   {Subscription("b"), func(*olmcore.Operator) {}, false},
-		"it follows no package":             {Subscription("b", func(s *v1alpha1.Subscription) { s.Spec.Package = "" }), func(o *olmcore.Operator) { o.Package = "" }, false},
+		"the operator is for it":             {Subscription("b"), func(o *olmcore.Operator) { o.For = []string{"b"} }, true},
+		"it follows the operator's package":  {Subscription("b"), func(o *olmcore.Operator) { o.Package = "b" }, true},
+		"it has the operator's version":      {Subscription("b", Current("a.v1")), func(*olmcore.Operator) {}, true},
+		"nothing relates it to the operator": {Subscription("b"), func(*olmcore.Operator) {}, false},
+		"it follows no package": {
+			Subscription("b", func(s *v1alpha1.Subscription) { s.Spec.Package = "" }), func(o *olmcore.Operator) { o.Package = "" }, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := CreateInput([]*v1alpha1.Subscription{Subscription("a"), c.sub}, Operator("a"))
@@ -43,17 +44,17 @@ func TestWhichSubscriptionsAreInvolvedInAPlan(t *testing.T) {
 	}
 }
 
-// TestWhatMakesAResolutionStale: a version that it did not decide on, a Subscription that it did not see, and one that
-// is gone.
-func TestWhatMakesAResolutionStale(t *testing.T) {
+// TestStaleResolutionCreatesNoPlan checks that no plan is created if a Subscription was changed, created or deleted
+// since the resolution.
+func TestStaleResolutionCreatesNoPlan(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("a"), Subscription("b")}
 	in := CreateInput(subs, Operator("a"))
 	p := Made(t, Planned(t, in))
 	in.InstallPlans = olmcore.Found(p)
 	for name, change := range map[string]func([]*v1alpha1.Subscription) []*v1alpha1.Subscription{
-		"another version":       func(s []*v1alpha1.Subscription) []*v1alpha1.Subscription { s[0].Status.CurrentCSV = "a.v9"; return s },
-		"one that was not seen": func(s []*v1alpha1.Subscription) []*v1alpha1.Subscription { return append(s, Subscription("c")) },
-		"one that is gone":      func(s []*v1alpha1.Subscription) []*v1alpha1.Subscription { return s[:1] },
+		"another version":        func(s []*v1alpha1.Subscription) []*v1alpha1.Subscription { s[0].Status.CurrentCSV = "a.v9"; return s },
+		"a new Subscription":     func(s []*v1alpha1.Subscription) []*v1alpha1.Subscription { return append(s, Subscription("c")) },
+		"a deleted Subscription": func(s []*v1alpha1.Subscription) []*v1alpha1.Subscription { return s[:1] },
 	} {
 		next := in
 		next.Subscriptions = olmcore.Found(change(Referring(subs, p))...)
@@ -61,7 +62,8 @@ func TestWhatMakesAResolutionStale(t *testing.T) {
 	}
 }
 
-// TestStartedPlanKeepsItsApproval: approval, once it has started; and its steps wait for references by UID.
+// TestStartedPlanKeepsItsApproval checks that a plan that has started keeps its approval, and that its steps are
+// written only after Subscriptions reference it by UID.
 func TestStartedPlanKeepsItsApproval(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("a")}
 	in := CreateInput(subs, Operator("a"))
@@ -84,8 +86,8 @@ func TestStartedPlanKeepsItsApproval(t *testing.T) {
 	require.True(t, olmcore.OwnedBy(after, late.UID))
 }
 
-// TestNewPlanRecordsItsServiceAccount, so that the time before its first round is covered, too; and a plan of the same
-// content under another account is another one.
+// TestNewPlanRecordsItsServiceAccount checks that a new plan records the ServiceAccount of the OperatorGroup, and that
+// a plan with the same content and another ServiceAccount is another plan.
 func TestNewPlanRecordsItsServiceAccount(t *testing.T) {
 	sub := Subscription("a")
 	make := func(groups ...*operatorsv1.OperatorGroup) *v1alpha1.InstallPlan {
@@ -103,10 +105,10 @@ func TestNewPlanRecordsItsServiceAccount(t *testing.T) {
 	unsynced.Status = operatorsv1.OperatorGroupStatus{}
 	free, weak := make(Group()), make(Scoped("weak"))
 	require.NotContains(t, free.Annotations, accountAnnotation)
-	require.Equal(t, free, make(), "where no group tells, nothing is recorded")
+	require.Equal(t, free, make(), "nothing is recorded if the groups do not determine the account")
 	require.Equal(t, free, make(Scoped("weak"), other))
 	require.Equal(t, "ops/weak", weak.Annotations[accountAnnotation])
-	require.Equal(t, weak, make(unsynced), "the spec tells before the status does")
+	require.Equal(t, weak, make(unsynced), "the spec is used while the status is empty")
 	require.Equal(t, weak, make(Scoped("weak"), func() *operatorsv1.OperatorGroup {
 		g := Scoped("strong")
 		g.Name, g.Status.Namespaces = "other", nil
@@ -116,8 +118,9 @@ func TestNewPlanRecordsItsServiceAccount(t *testing.T) {
 	require.NotEqual(t, weak.Name, make(Scoped("strong")).Name)
 }
 
-// TestPackageWithoutAValidLabel: its Subscription owns the plan all the same, and the missing label is said.
-func TestPackageWithoutAValidLabel(t *testing.T) {
+// TestInvalidPackageLabelIsReported checks that a Subscription whose package cannot be a label owns the plan, and that
+// the missing label is reported.
+func TestInvalidPackageLabelIsReported(t *testing.T) {
 	subs := []*v1alpha1.Subscription{Subscription("a", func(s *v1alpha1.Subscription) { s.Spec.Package = strings.Repeat("-", 70) })}
 	o := Operator("a")
 	o.Package = subs[0].Spec.Package
