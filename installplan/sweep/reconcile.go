@@ -43,17 +43,18 @@ func decide(in Input) olmcore.Result {
 	case !in.Namespaces.Complete:
 		return olmcore.Result{Diagnostics: reportUnread(f)}
 	}
-	result, deleted := deleteOld(f)
+	deletions, deleted := deleteOld(f)
 	kept := slices.DeleteFunc(slices.Clone(f.plans), func(p plan) bool { return p.DeletionTimestamp != nil || deleted[p.UID] })
+	var audits []olmcore.Result
 	for _, p := range kept {
-		result = result.And(auditPlan(f, p))
+		audits = append(audits, auditPlan(f, p))
 	}
 	for _, s := range f.subscriptions {
-		result = result.And(auditSubscription(f, s))
+		audits = append(audits, auditSubscription(f, s))
 	}
 	collisions := olmcore.Result{Diagnostics: auditCollisions(kept)}
 	unread := olmcore.Result{Diagnostics: reportUnread(f)}
-	return result.And(collisions, deleteBundles(f), unread)
+	return deletions.And(audits...).And(collisions, deleteBundles(f), unread)
 }
 
 func inform(reason string, target olmcore.Object, format string, args ...any) olmcore.Diagnostic {
@@ -101,34 +102,35 @@ const (
 )
 
 // deleteOld returns the deletions of plans that are not needed, the oldest first, and the UIDs of these plans.
-func deleteOld(f *facts) (result olmcore.Result, deleted map[types.UID]bool) {
+func deleteOld(f *facts) (olmcore.Result, map[types.UID]bool) {
 	keep := cmp.Or(f.in.Config.MaxInstallPlans, installplan.DefaultMaxInstallPlans)
 	plans := slices.Clone(f.plans)
 	slices.SortStableFunc(plans, func(a, b plan) int {
 		return cmp.Or(cmp.Compare(a.Spec.Generation, b.Spec.Generation), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
 	})
-	deleted = map[types.UID]bool{}
+	var found []olmcore.Result
+	deleted := map[types.UID]bool{}
 	active := 0
 	for i, p := range plans {
 		if p.isActive() {
 			active++
 		}
-		cause, found := unneeded(f, p, i >= len(plans)-keep)
-		result = result.And(found)
+		cause, waits := unneeded(f, p, i >= len(plans)-keep)
+		found = append(found, waits)
 		switch {
 		case cause == olmcore.Cause{}:
 		case len(deleted) == maxDeletes:
-			result = result.And(olmcore.Result{RequeueAfter: nextDeletes})
+			found = append(found, olmcore.Result{RequeueAfter: nextDeletes})
 		default:
 			deleted[p.UID] = true
-			result = result.And(olmcore.Result{Actions: []olmcore.Action{olmcore.DeleteOf(p.InstallPlan, cause)}})
+			found = append(found, olmcore.Result{Actions: []olmcore.Action{olmcore.DeleteOf(p.InstallPlan, cause)}})
 		}
 	}
 	if active > keep {
 		tooMany := warn(ReasonTooManyActivePlans, f.in.object(), "%d InstallPlans of namespace %s wait or run", active, f.in.Namespace)
-		result = result.And(olmcore.Result{Diagnostics: []olmcore.Diagnostic{tooMany}})
+		found = append(found, olmcore.Result{Diagnostics: []olmcore.Diagnostic{tooMany}})
 	}
-	return result, deleted
+	return olmcore.Result{}.And(found...), deleted
 }
 
 // unneeded returns why a plan should be deleted, or the zero Cause if it should stay. isRecent reports whether it is
