@@ -219,7 +219,7 @@ func TestWhatWasNotReadDecidesNothing(t *testing.T) {
 			tt.change(&in)
 			out := reconciled(t, in)
 			require.Empty(t, out.Actions)
-			require.Equal(t, "what these lists would decide about copies stays as it is, as they were not read: "+tt.want[0], out.Diagnostics[0].Message)
+			require.Equal(t, "the list of "+tt.want[0]+" was not read, so dependent copies stay as they are", out.Diagnostics[0].Message)
 			require.Equal(t, 5*time.Second, out.RequeueAfter)
 		})
 	}

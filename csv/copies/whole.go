@@ -18,15 +18,15 @@ import (
 // not known, but one that differs from the prototype in every field, and has every key that the stored one has. So a
 // merge patch from it to the prototype sets all that the prototype has and removes all that it lacks, whatever is
 // stored: it is a full write.
-func (p *prototype) writeWhole(whole *v1alpha1.ClusterServiceVersion, slim differing) {
-	keys := slim.content.keys
+func (p *prototype) writeWhole(whole *v1alpha1.ClusterServiceVersion, slim outdated) {
+	keys := slim.copy.content.keys
 	unlike := p.unlike[keys]
 	if unlike == nil {
 		unlike = unlikeOf(&p.copy, keys)
 		p.unlike[keys] = unlike
 	}
-	whole.TypeMeta, whole.ObjectMeta = slim.TypeMeta, slim.ObjectMeta
-	if slim.held {
+	whole.TypeMeta, whole.ObjectMeta = slim.copy.csv.TypeMeta, slim.copy.csv.ObjectMeta
+	if slim.onlyStatus {
 		whole.Annotations = p.copy.Annotations
 		whole.Spec = p.copy.Spec
 		whole.Status = unlike.Status
