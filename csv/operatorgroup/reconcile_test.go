@@ -355,7 +355,7 @@ func TestAGroupSaysWhatWasNotRead(t *testing.T) {
 			res := reconciled(t, in).Result
 			require.Len(t, res.Diagnostics, 1)
 			require.Equal(t, operatorgroup.ReasonNotObserved, res.Diagnostics[0].Reason)
-			require.Contains(t, res.Diagnostics[0].Message, ": "+name+" (")
+			require.Contains(t, res.Diagnostics[0].Message, "the list of "+name+" (")
 			require.Equal(t, 5*time.Second, res.RequeueAfter)
 			require.Subset(t, whole.Actions, res.Actions)
 		})

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operatorgroup
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// accountGrace is how long the ServiceAccount of a new group may be missing from a stale cache before that is reported:
+// both usually come with one kubectl apply.
+const accountGrace = 10 * time.Second
+
+// account is what is known of the ServiceAccount that a group prescribes for what is installed in its namespace; zero
+// when it prescribes none.
+type account struct {
+	found   *corev1.ServiceAccount
+	unread  bool
+	missing string        // says that it does not exist
+	awaited time.Duration // how long it may still be missing from a stale cache
+}
+
+func accountOf(in *Input) account {
+	g := in.OperatorGroup
+	if g.Spec.ServiceAccountName == "" {
+		return account{}
+	}
+	found, exists := owned.Find(in.ServiceAccounts.Items, g.Namespace, g.Spec.ServiceAccountName)
+	age := in.Now.Sub(g.CreationTimestamp.Time)
+	switch {
+	case exists:
+		return account{found: found}
+	case !in.ServiceAccounts.Complete:
+		return account{unread: true}
+	case g.Status.ServiceAccountRef == nil && age >= 0 && age < accountGrace:
+		return account{awaited: accountGrace - age}
+	}
+	return account{missing: "ServiceAccount " + g.Spec.ServiceAccountName + " not found"}
+}
+
+// awaitAccount requests a retry while the ServiceAccount may be missing from a stale cache, and reports if the
+// ServiceAccounts were not read.
+func awaitAccount(f *facts) olmcore.Result {
+	if f.account.unread {
+		return read.NotRead([]string{"ServiceAccounts"}, olmcore.RefOf(f.group), "spec.serviceAccountName",
+			"the ServiceAccount in the status stays as it is")
+	}
+	return olmcore.Result{RequeueAfter: f.account.awaited}
+}
+
+// labelAccount adds the label olm.managed to the ServiceAccount, so that caches that select by this label contain it.
+func labelAccount(f *facts) olmcore.Result {
+	found := f.account.found
+	if found == nil || found.Labels[olmcore.LabelManaged] == "true" {
+		return olmcore.Result{}
+	}
+	after := found.DeepCopy()
+	after.Labels, _ = olmcore.MergeLabels(after.Labels, map[string]string{olmcore.LabelManaged: "true"})
+	return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateOf(found, after, olmcore.Cause{
+		Reason: ReasonGroupChanged, Message: "OperatorGroup " + f.group.Name + " installs as this ServiceAccount",
+	})}}
+}
+
+// reference returns the reference to the account for the status: the one that it holds when that means the same
+// account, as its resourceVersion ages and the reference does not.
+func (a account) reference(have *corev1.ObjectReference) *corev1.ObjectReference {
+	switch s := a.found; {
+	case s == nil:
+		return nil
+	case have != nil && have.Kind == "ServiceAccount" && have.Namespace == s.Namespace && have.Name == s.Name && have.UID == s.UID:
+		return have
+	default:
+		return &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: s.Namespace, Name: s.Name, UID: s.UID}
+	}
+}
