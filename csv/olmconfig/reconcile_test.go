@@ -143,7 +143,7 @@ func TestWhatWasNotReadDecidesNothing(t *testing.T) {
 		res, err := reconcile(in)
 		require.NoError(t, err)
 		require.Empty(t, res.Actions)
-		require.Equal(t, "the condition DisabledCopiedCSVs stays as it is, as these lists were not read: "+name, res.Diagnostics[0].Message)
+		require.Equal(t, "the list of "+name+" was not read, so the condition DisabledCopiedCSVs stays as it is", res.Diagnostics[0].Message)
 	}
 }
 
