@@ -479,7 +479,7 @@ func TestNothingFollowsFromWhatWasNotRead(t *testing.T) {
 			c.forget(&in)
 			res := reconciled(t, in).Result
 			require.Equal(t, append(c.want, "NotObserved OperatorCondition cool.v1"), said(res))
-			require.Contains(t, res.Diagnostics[0].Message, ": "+name+" (")
+			require.Contains(t, res.Diagnostics[0].Message, "the list of "+name+" (")
 			require.Equal(t, 5*time.Second, res.RequeueAfter)
 		})
 	}
