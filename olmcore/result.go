@@ -44,10 +44,14 @@ func (r *Result) Requeue(d time.Duration) {
 // And returns a Result with the parts of r and of the others, in this order. Its RequeueAfter is the earliest deadline.
 // It changes none of them.
 func (r Result) And(others ...Result) Result {
+	// Clipped slices are copied by append, so the arrays of r are not written.
+	r.Actions = slices.Clip(r.Actions)
+	r.Transitions = slices.Clip(r.Transitions)
+	r.Diagnostics = slices.Clip(r.Diagnostics)
 	for _, other := range others {
-		r.Actions = slices.Concat(r.Actions, other.Actions)
-		r.Transitions = slices.Concat(r.Transitions, other.Transitions)
-		r.Diagnostics = slices.Concat(r.Diagnostics, other.Diagnostics)
+		r.Actions = append(r.Actions, other.Actions...)
+		r.Transitions = append(r.Transitions, other.Transitions...)
+		r.Diagnostics = append(r.Diagnostics, other.Diagnostics...)
 		r.Requeue(other.RequeueAfter)
 	}
 	return r
