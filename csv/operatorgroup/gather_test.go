@@ -72,7 +72,7 @@ func TestGatherMarksWhatWasNotRead(t *testing.T) {
 	in.Now = now
 	res := reconciled(t, in).Result
 	require.Empty(t, res.Actions)
-	require.Contains(t, res.Diagnostics[0].Message, "Namespaces (their labels), ClusterServiceVersions (provided APIs), ClusterRoles")
+	require.Contains(t, res.Diagnostics[0].Message, "Namespaces (their labels), ClusterServiceVersions (provided APIs) and ClusterRoles")
 }
 
 func TestAffected(t *testing.T) {

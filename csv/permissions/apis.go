@@ -16,6 +16,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -85,49 +86,70 @@ func (a providedAPI) roleNames() []string {
 // provide returns the ClusterRoles for the APIs, and says for which there are none. They are aggregated into the roles
 // admin, edit and view of all users and into those of OperatorGroups, so they are made for what the CSV brought alone,
 // and are the controller's: they belong to what serves the API, and outlive the CSV with it.
-func provide(in *Input, apis []providedAPI) (roles []desired, without []olmcore.Diagnostic) {
-	for _, a := range apis {
-		server, problem := a.server(in)
+func provide(f *facts) (roles []desired, without []olmcore.Diagnostic, unread []string) {
+	if unread = unreadToProvide(f); len(unread) > 0 {
+		return nil, nil, unread
+	}
+	for _, a := range f.apis {
+		server, problem := a.server(f)
 		if problem != "" {
-			without = append(without, olmcore.Diagnose(olmcore.Info, ReasonAPINotRecorded, olmcore.RefOf(in.ClusterServiceVersion), a.path,
+			without = append(without, olmcore.Diagnose(olmcore.Info, ReasonAPINotRecorded, olmcore.RefOf(f.csv), a.path,
 				"there are no ClusterRoles for %s: %s", a, problem))
 		}
 		if server != nil {
 			roles = append(roles, a.roles(server)...)
 		}
 	}
-	return roles, without
+	return roles, without, nil
+}
+
+// unreadToProvide returns the names of the unread lists that decide about the ClusterRoles for APIs.
+func unreadToProvide(f *facts) (unread []string) {
+	if len(f.apis) > 0 {
+		unread = read.Missing(f.in.ClusterRoles, "ClusterRoles")
+	}
+	if slices.ContainsFunc(f.apis, func(a providedAPI) bool { return a.crd != "" }) {
+		unread = append(unread, read.Missing(f.in.CustomResourceDefinitions, "CustomResourceDefinitions")...)
+	}
+	if slices.ContainsFunc(f.apis, func(a providedAPI) bool { return a.service != "" }) {
+		unread = append(unread, read.Missing(f.in.APIServices, "APIServices")...)
+	}
+	return unread
 }
 
 // server returns what serves an API, nil where that is not there, and says when it may be another's.
-func (a providedAPI) server(in *Input) (server olmcore.Object, problem string) {
-	c := in.ClusterServiceVersion
+func (a providedAPI) server(f *facts) (server olmcore.Object, problem string) {
 	if a.crd != "" {
-		crd, exists := owned.Find(in.CustomResourceDefinitions.Items, "", a.crd)
-		isIt := func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == a.Version }
-		switch {
-		case !exists || crd.DeletionTimestamp != nil || !slices.ContainsFunc(crd.Spec.Versions, isIt): // a requirement that is not met
-			return nil, ""
-		case isReserved(a.Group):
-			return nil, "its group is one of Kubernetes or OLM"
-		case !owned.CameWith(c, crd):
-			return nil, "no InstallPlan recorded on CustomResourceDefinition " + a.crd + " that it came with this ClusterServiceVersion"
-		}
-		return crd, ""
+		return a.definition(f)
 	}
 	if len(validation.IsDNS1123Label(a.resource)) > 0 {
 		return nil, "its name is that of no resource"
 	}
-	for _, service := range in.APIServices.Items {
+	for _, service := range f.in.APIServices.Items {
 		switch {
 		case !a.isOfGroup(service):
-		case !owned.By(c).Owns(service.Labels):
+		case !owned.By(f.csv).Owns(service.Labels):
 			return nil, "APIService " + service.Name + " of its group is not one of this ClusterServiceVersion"
 		case service.Name == a.service && service.DeletionTimestamp == nil:
 			server = service
 		}
 	}
 	return server, ""
+}
+
+// definition returns the CustomResourceDefinition that serves an API, as server does.
+func (a providedAPI) definition(f *facts) (server olmcore.Object, problem string) {
+	crd, exists := owned.Find(f.in.CustomResourceDefinitions.Items, "", a.crd)
+	isVersion := func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == a.Version }
+	switch {
+	case !exists || crd.DeletionTimestamp != nil || !slices.ContainsFunc(crd.Spec.Versions, isVersion):
+		return nil, "" // a requirement that is not met
+	case isReserved(a.Group):
+		return nil, "its group is one of Kubernetes or OLM"
+	case !owned.CameWith(f.csv, crd):
+		return nil, "no InstallPlan recorded on CustomResourceDefinition " + a.crd + " that it came with this ClusterServiceVersion"
+	}
+	return crd, ""
 }
 
 // isOfGroup reports whether an APIService is of the group of an API, by its spec or its name.

@@ -138,9 +138,9 @@ func gatherProof(reads *read.Reads, in *Input, grants []grant, where scope) {
 	if !where.known || reads.Err() != nil {
 		return
 	}
-	observed := newIndex(in)
-	if len(needProof(in, observed, grants, where)) == 0 {
-		if len(adopted(in, observed, grants, where)) > 0 {
+	f := observeGrants(in, grants)
+	if len(needProof(f)) == 0 {
+		if len(adopted(f)) > 0 {
 			gatherPlans(reads, in)
 		}
 		return
@@ -148,7 +148,7 @@ func gatherProof(reads *read.Reads, in *Input, grants []grant, where scope) {
 	if replaced := replacedBy(in.ClusterServiceVersion); replaced != nil {
 		theirs := read.List[*rbacv1.ClusterRole](reads, "", labels.SelectorFromSet(owned.By(replaced).Labels()))
 		in.ClusterRoles = read.Join(in.ClusterRoles, theirs)
-		if reads.Err() != nil || len(needProof(in, newIndex(in), grants, where)) == 0 {
+		if reads.Err() != nil || len(needProof(observeGrants(in, grants))) == 0 {
 			return
 		}
 	}
