@@ -44,7 +44,7 @@ func (r *Result) Requeue(d time.Duration) {
 // And returns a Result with the parts of r and of the others, in this order. Its RequeueAfter is the earliest deadline.
 // It changes none of them.
 func (r Result) And(others ...Result) Result {
-	// Clipped slices are copied by append, so the arrays of r are not written.
+	// append copies a clipped slice, so it never writes to the array of r.
 	r.Actions = slices.Clip(r.Actions)
 	r.Transitions = slices.Clip(r.Transitions)
 	r.Diagnostics = slices.Clip(r.Diagnostics)
