@@ -25,11 +25,11 @@ func reportDisabled(f *facts) olmcore.Result {
 		return olmcore.Result{RequeueAfter: eventPace}
 	case f.toggle.Disabled:
 		create := olmcore.CreateOf(newEvent(f.source, f.in.Now), olmcore.Cause{
-			Reason: ReasonDisabled, Message: "the users of other namespaces do not see the operator",
+			Reason: ReasonDisabled, Message: "copies are disabled, so users of other namespaces do not see the operator",
 		})
 		return olmcore.Result{Actions: []olmcore.Action{create}, RequeueAfter: eventPace}
 	case exists && isEventOf(f.source, have):
-		remove := olmcore.DeleteOf(have, olmcore.Cause{Reason: ReasonEnabled, Message: "copies are made again"})
+		remove := olmcore.DeleteOf(have, olmcore.Cause{Reason: ReasonEnabled, Message: "copies are enabled again"})
 		return olmcore.Result{Actions: []olmcore.Action{remove}}
 	}
 	return olmcore.Result{}
@@ -42,6 +42,8 @@ func EventName(c *v1alpha1.ClusterServiceVersion) string {
 	return strings.TrimRight(c.Name[:min(len(c.Name), limit)], "-.") + "." + suffix
 }
 
+// newEvent returns the Event that reports disabled copies.
+//
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, createCSVCopyingDisabledEvent.
 func newEvent(c *v1alpha1.ClusterServiceVersion, now time.Time) *corev1.Event {
 	at := olmcore.Timestamp(now)

@@ -4,7 +4,7 @@ package copies
 
 import "github.com/olmcore/olm/olmcore"
 
-// UpdatesOf returns the function that makes the writes of all copies of an Input, once it is decided that they differ.
+// UpdatesOf returns a function that builds the updates of all copies of an Input.
 func UpdatesOf(in Input) func() []olmcore.Action {
 	f := observe(&in)
 	desired, err := prototypeOf(f.source)

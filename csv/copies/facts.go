@@ -120,7 +120,7 @@ func (f *facts) unread() []string {
 	if f.isCopiable && f.targets.All() {
 		names = append(names, read.Missing(f.in.OLMConfigs, "OLMConfigs (whether copies are disabled)")...)
 		if saysWhether(f.config) {
-			names = append(names, read.Missing(f.in.Events, "Events (whether there is one that says so)")...)
+			names = append(names, read.Missing(f.in.Events, "Events (the Event about disabled copies)")...)
 		}
 	}
 	return names

@@ -14,20 +14,22 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// prototype is what every copy of an original holds: name, labels, annotations, spec and status. Its parts are shared
-// by all actions that write it.
+// prototype contains the parts that all copies of an original have in common: name, labels, annotations, spec and
+// status. All actions that write copies share its memory.
 type prototype struct {
 	copy    v1alpha1.ClusterServiceVersion
 	content content
 	why     olmcore.Cause
-	// unlike are contents that stand for those of slim copies, by their annotationKeys: see writeWhole.
+	// unlike contains contents that replace the unknown contents of slim copies, by their annotationKeys. See writeWhole.
 	unlike map[string]*v1alpha1.ClusterServiceVersion
 }
 
+// prototypeOf returns the prototype of the copies of an original.
+//
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, csvCopyPrototype.
 func prototypeOf(source *v1alpha1.ClusterServiceVersion) (*prototype, error) {
 	p := &prototype{unlike: map[string]*v1alpha1.ClusterServiceVersion{}, why: olmcore.Cause{
-		Reason: ReasonCopyDiffers, Message: "it does not hold what ClusterServiceVersion " + source.Namespace + "/" + source.Name + " does",
+		Reason: ReasonCopyDiffers, Message: "it differs from ClusterServiceVersion " + source.Namespace + "/" + source.Name,
 	}}
 	c := &p.copy
 	c.Name = source.Name
@@ -46,7 +48,7 @@ func prototypeOf(source *v1alpha1.ClusterServiceVersion) (*prototype, error) {
 	return p, err
 }
 
-// in returns the copy for a namespace, without its status, which cannot be created along.
+// in returns the copy for a namespace. It has no status, because a create request cannot set it.
 func (p *prototype) in(namespace string) *v1alpha1.ClusterServiceVersion {
 	c := p.copy
 	c.Namespace, c.Status = namespace, v1alpha1.ClusterServiceVersionStatus{}
@@ -60,8 +62,8 @@ type comparison struct {
 	outdated []outdated
 }
 
-// compareCopies compares the observed copies in some namespaces with the desired copy. Copies that are being deleted are
-// left out.
+// compareCopies compares the observed copies in some namespaces with the desired copy. Copies that are being deleted
+// are omitted.
 func compareCopies(f *facts, desired *prototype, namespaces []string) (comparison, error) {
 	var found comparison
 	for _, namespace := range namespaces {
@@ -108,8 +110,8 @@ func (p *prototype) compare(have *other) (o outdated, isOutdated bool, err error
 	return o, !o.onlyStatus || content.status != p.content.status, nil
 }
 
-// updates return what makes copies hold what they should: first all but the status, then that. The objects of all are
-// allocated together, as there may be thousands.
+// updates returns the updates of copies to the desired content. The status is written by a later call if anything else
+// differs. All objects are allocated together, because there may be thousands.
 func (p *prototype) updates(all []outdated) []olmcore.Action {
 	objects := make([]struct {
 		before, after v1alpha1.ClusterServiceVersion

@@ -74,11 +74,11 @@ func reportRejected(f *facts, rejected []refused.Write) olmcore.Result {
 	}
 	for _, w := range rejected[:min(len(rejected), maxRefused)] {
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, w.Target, "",
-			"the API server refuses to %s it: %s", w.Verb, w.Message))
+			"the API server rejected the last attempt to %s it: %s", w.Verb, w.Message))
 	}
 	if more := len(rejected) - maxRefused; more > 0 {
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, f.ref, "",
-			"the API server refuses to write %d more copies", more))
+			"the API server rejected the writes of %d more copies", more))
 	}
 	return res
 }
@@ -91,7 +91,7 @@ func deleteWithoutOriginal(f *facts) olmcore.Result {
 		return olmcore.Result{}
 	case !v1alpha1.IsCopied(c):
 		return olmcore.Result{Diagnostics: []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonUnmarked, f.ref, "status.reason",
-			"its status says that it is a copy; neither label nor annotation says of what")}}
+			"its status says that it is a copy, but no label or annotation names the original. Delete it, or reinstall the operator")}}
 	}
 	return olmcore.Result{Actions: []olmcore.Action{olmcore.DeleteOf(c, olmcore.Cause{
 		Reason: ReasonMarksDisagree, Message: "label olm.copiedFrom and annotation olm.operatorNamespace name no original in another namespace",
@@ -140,7 +140,8 @@ func reportNamesTaken(f *facts, namespaces []string) olmcore.Result {
 	for _, namespace := range namespaces {
 		res.Requeue(takenPace)
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonNameTaken, f.ref, "",
-			"ClusterServiceVersion %s/%s is no copy of it, so there is none in that namespace", namespace, f.in.Key.Name))
+			"namespace %s has no copy, because its ClusterServiceVersion %s is not a copy of this one. Delete one of the two",
+			namespace, f.in.Key.Name))
 	}
 	return res
 }

@@ -21,7 +21,7 @@ var unjustified = []struct {
 }{
 	{ReasonMarksDisagree, func(f *facts, c *v1alpha1.ClusterServiceVersion) string {
 		if annotated := c.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey]; annotated != f.in.Key.Namespace {
-			return fmt.Sprintf("label olm.copiedFrom says %s, annotation olm.operatorNamespace %q", f.in.Key.Namespace, annotated)
+			return fmt.Sprintf("label olm.copiedFrom is %s, but annotation olm.operatorNamespace is %q", f.in.Key.Namespace, annotated)
 		}
 		return ""
 	}},
@@ -36,7 +36,8 @@ var unjustified = []struct {
 	}},
 	{ReasonSourceUncopiable, func(f *facts, _ *v1alpha1.ClusterServiceVersion) string {
 		if f.source.IsUncopiable() {
-			return fmt.Sprintf("ClusterServiceVersion %s is %s", f.in.Key, cmp.Or(string(f.source.Status.Reason), "without a phase"))
+			return fmt.Sprintf("the status of ClusterServiceVersion %s does not allow copies: %s",
+				f.in.Key, cmp.Or(string(f.source.Status.Reason), "it has no phase"))
 		}
 		return ""
 	}},
