@@ -27,7 +27,8 @@ const (
 	messagePresent    = "Copied CSVs are enabled and present across the cluster"
 	messageMissing    = "Copied CSVs are enabled and at least one copied CSVs is missing"
 	messageNone       = "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode"
-	messageUnexpected = "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode"
+	messageUnexpected = "Copied CSVs are disabled and at least one unexpected copied CSV was found " +
+		"for an operator installed in AllNamespace mode"
 )
 
 // ReasonStatusChanged means that the condition of the OLMConfig is updated. Nothing to do.
@@ -85,7 +86,7 @@ func decide(in *Input) olmcore.Result {
 func reportIgnored(config *operatorsv1.OLMConfig) olmcore.Result {
 	return olmcore.Result{Diagnostics: []olmcore.Diagnostic{
 		olmcore.Diagnose(olmcore.Warning, ReasonNameIgnored, olmcore.RefOf(config), "metadata.name",
-			"the OLMConfig that counts has the name %s", copied.ConfigName),
+			"only the OLMConfig %s has an effect. Move the settings to it, and delete this one", copied.ConfigName),
 	}}
 }
 
