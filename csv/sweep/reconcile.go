@@ -30,9 +30,9 @@ const (
 )
 
 const (
-	// minAge is how old an object must be before it counts as an orphan: its owner may be on its way into a cache.
+	// minAge is the minimum age of an orphan. The owner of a younger object may be missing from a stale cache.
 	minAge = 10 * time.Minute
-	// maxReported bounds what one result says and deletes.
+	// maxReported is the maximum number of orphans that one Result reports and deletes.
 	maxReported = 100
 )
 
@@ -76,12 +76,12 @@ func report(orphans []orphan, more int) []olmcore.Diagnostic {
 	}
 	if more > 0 {
 		diagnostics = append(diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonOrphaned, olmcore.Ref{}, "",
-			"%d more objects have no owner and are reported once these are deleted", more))
+			"%d more objects have no owner. They are reported once these are deleted", more))
 	}
 	return diagnostics
 }
 
-// orphan is what was left behind, and the write that removes it.
+// orphan describes an object or label whose owner does not exist, and the write that removes it.
 type orphan struct {
 	ref           olmcore.Ref
 	path, message string
@@ -158,7 +158,7 @@ func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
 			})
 		}
 		if sharers.NextOwnerOf(o) != nil {
-			continue // another needs it
+			continue // another ClusterServiceVersion needs it
 		}
 		created := o.GetCreationTimestamp()
 		if left := max(minAge-owned.Since(&created, in.Now), recent[owner]); left > 0 {
@@ -173,8 +173,8 @@ func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
 	return orphans, olmcore.Nearest(waits...)
 }
 
-// isSwept reports whether an object goes when the owner that its labels name does not exist. CRDs and namespaces never
-// go, and inside a namespace anybody may write labels.
+// isSwept reports whether an object is an orphan if the owner that its labels name does not exist. CRDs and namespaces
+// are never orphans. Neither are namespaced objects, because tenants may write their labels.
 func isSwept(o olmcore.Object, owner olmcore.Owner) bool {
 	key := olmcore.KeyOf(o)
 	return (owner.Kind == v1alpha1.ClusterServiceVersionKind || owner.Kind == operatorsv1.OperatorGroupKind) &&
@@ -193,7 +193,7 @@ func markedNamespaces(in *Input) []orphan {
 		uid, marks := strings.CutPrefix(key, owned.GroupLabelPrefix)
 		return marks && !groups[uid]
 	}
-	const message = "it carries the label of an OperatorGroup that does not exist"
+	const message = "it has the label of an OperatorGroup that does not exist"
 	var marked []orphan
 	for _, n := range in.Namespaces.Items {
 		labels := maps.Clone(n.Labels)
@@ -202,7 +202,8 @@ func markedNamespaces(in *Input) []orphan {
 		}
 		after := n.DeepCopy()
 		after.Labels = labels
-		marked = append(marked, orphan{olmcore.RefOf(n), "metadata.labels", message, olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonOrphaned, Message: message})})
+		update := olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonOrphaned, Message: message})
+		marked = append(marked, orphan{olmcore.RefOf(n), "metadata.labels", message, update})
 	}
 	slices.SortFunc(marked, compareOrphans)
 	return marked
