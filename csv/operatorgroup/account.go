@@ -12,19 +12,20 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// accountGrace is how long the ServiceAccount of a new group may be missing from a stale cache before that is reported:
-// both usually come with one kubectl apply.
+// accountGrace is the grace period before a missing ServiceAccount of a new OperatorGroup is reported. Users often
+// create both with one kubectl apply, and the cache may be stale.
 const accountGrace = 10 * time.Second
 
-// account is what is known of the ServiceAccount that a group prescribes for what is installed in its namespace; zero
-// when it prescribes none.
+// account describes the ServiceAccount that an OperatorGroup names for installations in its namespace. It is the zero
+// value if the group names none.
 type account struct {
-	found   *corev1.ServiceAccount
-	unread  bool
-	missing string        // says that it does not exist
-	awaited time.Duration // how long it may still be missing from a stale cache
+	found   *corev1.ServiceAccount // nil if it was not found
+	unread  bool                   // the ServiceAccounts were not read
+	missing string                 // the message that it does not exist; empty if that is not certain
+	awaited time.Duration          // the rest of accountGrace, if it was not found
 }
 
+// accountOf returns the ServiceAccount that the OperatorGroup names.
 func accountOf(in *Input) account {
 	g := in.OperatorGroup
 	if g.Spec.ServiceAccountName == "" {
@@ -62,12 +63,12 @@ func labelAccount(f *facts) olmcore.Result {
 	after := found.DeepCopy()
 	after.Labels, _ = olmcore.MergeLabels(after.Labels, map[string]string{olmcore.LabelManaged: "true"})
 	return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateOf(found, after, olmcore.Cause{
-		Reason: ReasonGroupChanged, Message: "OperatorGroup " + f.group.Name + " installs as this ServiceAccount",
+		Reason: ReasonGroupChanged, Message: "OperatorGroup " + f.group.Name + " names this ServiceAccount",
 	})}}
 }
 
-// reference returns the reference to the account for the status: the one that it holds when that means the same
-// account, as its resourceVersion ages and the reference does not.
+// reference returns the reference to the account for the status. It returns the recorded reference if that names the
+// same account, because its other fields may be outdated.
 func (a account) reference(have *corev1.ObjectReference) *corev1.ObjectReference {
 	switch s := a.found; {
 	case s == nil:

@@ -109,10 +109,10 @@ func reportInvalidTargets(f *facts) olmcore.Result {
 // reportUnread reports the lists that were not read and that parts of the decision depend on.
 func reportUnread(f *facts) olmcore.Result {
 	unread := slices.Concat(
-		read.Missing(f.in.Siblings, "OperatorGroups (the condition for several in one namespace)"),
+		read.Missing(f.in.Siblings, "OperatorGroups (the condition about several in one namespace)"),
 		read.Missing(f.in.Namespaces, "Namespaces (their labels)"),
 		read.Missing(f.in.ClusterServiceVersions, "ClusterServiceVersions (provided APIs)"),
-		read.Missing(f.in.ClusterRoles, "ClusterRoles (those that aggregate the rights on provided APIs)"),
+		read.Missing(f.in.ClusterRoles, "ClusterRoles (permissions on provided APIs)"),
 	)
 	return read.NotRead(unread, olmcore.RefOf(f.group), "", "dependent objects and fields stay as they are")
 }
@@ -121,7 +121,7 @@ func reportUnread(f *facts) olmcore.Result {
 // ClusterServiceVersion is about to add an API, it removes none.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, pruneProvidedAPIs.
-// Differs: those whose operator was stopped for its APIs provide nothing.
+// Differs: an operator that was stopped because of its APIs provides none.
 func removeAPIs(f *facts) olmcore.Result {
 	listed := group.Listed(f.group)
 	if len(listed) == 0 || !f.in.ClusterServiceVersions.Complete || f.group.Spec.StaticProvidedAPIs {

@@ -20,7 +20,8 @@ import (
 
 const roleNamePrefix = "olm.og."
 
-// roleName returns the name that OLM gives. It is valid if the name of the group is a label value.
+// roleName returns the name of a ClusterRole of an OperatorGroup, as OLM computes it. It is valid if the name of the
+// group is a valid label value.
 func roleName(g *operatorsv1.OperatorGroup, suffix string) string {
 	sum := sha256.Sum224([]byte(g.Namespace + "/" + g.Name + "/" + suffix))
 	tail := "." + suffix + "-" + new(big.Int).SetBytes(sum[:]).Text(62)
@@ -67,16 +68,18 @@ func writeClusterRole(f *facts, apis []group.API, suffix string) []olmcore.Actio
 	after := have.DeepCopy()
 	after.Labels, after.AggregationRule = labels, desired.AggregationRule
 	if desired.AggregationRule == nil {
-		after.Rules = nil // what was aggregated last: the API server's controller takes nothing away any more
+		after.Rules = nil // without an aggregationRule, the API server does not remove the aggregated rules
 	}
 	if !relabelled && equality.Semantic.DeepEqual(have.AggregationRule, after.AggregationRule) && len(have.Rules) == len(after.Rules) {
 		return nil
 	}
 	return []olmcore.Action{olmcore.UpdateOf(have, after, olmcore.Cause{
-		Reason: ReasonGroupChanged, Message: "the role does not follow what the operators of OperatorGroup " + f.group.Name + " provide",
+		Reason:  ReasonGroupChanged,
+		Message: "the ClusterRole does not match the APIs that the operators of OperatorGroup " + f.group.Name + " provide",
 	})}
 }
 
+// desiredRole returns the ClusterRole of an OperatorGroup that aggregates the permissions on APIs.
 func desiredRole(g *operatorsv1.OperatorGroup, apis []group.API, suffix string) *rbacv1.ClusterRole {
 	role := &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},

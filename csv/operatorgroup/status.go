@@ -71,13 +71,13 @@ func withCondition(conditions []metav1.Condition, isTrue bool, c metav1.Conditio
 	return conditions
 }
 
-// selectsByLabel reports whether the targets depend on the labels of namespaces.
+// selectsByLabel reports whether the targets of an OperatorGroup depend on the labels of namespaces.
 func selectsByLabel(g *operatorsv1.OperatorGroup) bool {
 	s := g.Spec.Selector
 	return len(g.Spec.TargetNamespaces) == 0 && s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0
 }
 
-// desiredTargets are the namespaces that the spec selects; none when its selector is invalid.
+// desiredTargets returns the namespaces that the spec selects. It returns none if the selector is invalid.
 func desiredTargets(in *Input) (names group.Targets) {
 	spec := &in.OperatorGroup.Spec
 	switch {
