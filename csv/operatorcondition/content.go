@@ -36,7 +36,7 @@ func updateStatus(f *facts) olmcore.Result {
 	after := *f.condition // a status update writes nothing else, so the rest is shared with the observed object
 	after.Status.Conditions = desired
 	return write(olmcore.UpdateStatusOf(f.condition, &after, olmcore.Cause{
-		Reason: ReasonStatusChanged, Message: "status.conditions are not those of the spec",
+		Reason: ReasonStatusChanged, Message: "status.conditions differ from spec.conditions",
 	}))
 }
 

@@ -99,15 +99,15 @@ func decide(in Input) olmcore.Result {
 // unread returns the names of the lists that matter and were not read.
 func (f *facts) unread() []string {
 	unread := slices.Concat(
-		read.Missing(f.in.ClusterServiceVersions, "ClusterServiceVersions (accounts and Deployments)"),
-		read.Missing(f.in.OperatorConditions, "OperatorConditions (everything)"),
+		read.Missing(f.in.ClusterServiceVersions, "ClusterServiceVersions (ServiceAccounts and Deployments)"),
+		read.Missing(f.in.OperatorConditions, "OperatorConditions (all objects)"),
 	)
 	if f.condition == nil {
 		return unread
 	}
 	return slices.Concat(unread,
-		read.Missing(f.in.Roles, "Roles (the rights of the operator)"),
-		read.Missing(f.in.RoleBindings, "RoleBindings (the rights of the operator)"),
+		read.Missing(f.in.Roles, "Roles (the permissions of the operator)"),
+		read.Missing(f.in.RoleBindings, "RoleBindings (the permissions of the operator)"),
 		read.Missing(f.in.Deployments, "Deployments (their variable "+variable+")"),
 	)
 }

@@ -29,7 +29,8 @@ func rights(f *facts) olmcore.Result {
 	case !exists:
 		return write(olmcore.CreateOf(desired, f.cause("it has no Role")))
 	case !metav1.IsControlledBy(role, f.condition):
-		conflict := reportConflict(role, "it is not the Role of OperatorCondition %s, whose operator gets no rights", f.condition.Name)
+		conflict := reportConflict(role,
+			"it does not belong to OperatorCondition %s, so the operator gets no permissions for that object", f.condition.Name)
 		return conflict.And(unbind(f))
 	case role.DeletionTimestamp != nil:
 		return olmcore.Result{}
@@ -39,7 +40,7 @@ func rights(f *facts) olmcore.Result {
 	after := role.DeepCopy()
 	after.Labels, _ = olmcore.MergeLabels(role.Labels, desired.Labels)
 	after.Rules = desired.Rules
-	return write(olmcore.UpdateOf(role, after, f.cause("its Role is not as it should be")))
+	return write(olmcore.UpdateOf(role, after, f.cause("its Role has other rules")))
 }
 
 // unbind deletes the RoleBinding if its Role belongs to another owner.
@@ -49,7 +50,7 @@ func unbind(f *facts) olmcore.Result {
 		return olmcore.Result{}
 	}
 	return write(olmcore.DeleteOf(binding, olmcore.Cause{
-		Reason: ReasonNameConflict, Message: "Role " + f.condition.Name + " is not that of the OperatorCondition",
+		Reason: ReasonNameConflict, Message: "Role " + f.condition.Name + " does not belong to the OperatorCondition",
 	}))
 }
 
@@ -66,7 +67,7 @@ func reportUnfit(f *facts, unfit []string) olmcore.Result {
 	}
 	return olmcore.Result{Diagnostics: []olmcore.Diagnostic{
 		olmcore.Diagnose(olmcore.Warning, ReasonInvalidServiceAccount, olmcore.RefOf(f.condition), "spec.serviceAccounts",
-			"%d of the names are none that a ServiceAccount can have, such as %q", len(unfit), unfit[0]),
+			"it contains invalid ServiceAccount names, for example %q (%d in total)", unfit[0], len(unfit)),
 	}}
 }
 
@@ -80,16 +81,17 @@ func writeBinding(f *facts, desired *rbacv1.RoleBinding) olmcore.Result {
 	case binding.DeletionTimestamp != nil:
 		return olmcore.Result{}
 	case !metav1.IsControlledBy(binding, f.condition):
-		return reportConflict(binding, "it is not the RoleBinding of OperatorCondition %s, whose operator gets no rights", f.condition.Name)
+		return reportConflict(binding,
+			"it does not belong to OperatorCondition %s, so the operator gets no permissions for that object", f.condition.Name)
 	case binding.RoleRef != desired.RoleRef:
-		return write(olmcore.DeleteOf(binding, f.cause("its RoleBinding is to another role")))
+		return write(olmcore.DeleteOf(binding, f.cause("its RoleBinding references another role")))
 	case f.bindsSame(binding.Subjects, desired.Subjects):
 		return olmcore.Result{}
 	}
 	after := binding.DeepCopy()
 	after.Labels, _ = olmcore.MergeLabels(binding.Labels, desired.Labels)
 	after.Subjects = desired.Subjects
-	return write(olmcore.UpdateOf(binding, after, f.cause("its RoleBinding is not as it should be")))
+	return write(olmcore.UpdateOf(binding, after, f.cause("its RoleBinding has other subjects")))
 }
 
 // bindsSame reports whether two lists contain the same subjects. Order and repetitions do not count, because OLM

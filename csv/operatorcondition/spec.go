@@ -82,14 +82,14 @@ func updateSpec(f *facts) olmcore.Result {
 		return olmcore.Result{}
 	case f.isAnothers():
 		return reportConflict(f.condition,
-			"it belongs to another object than ClusterServiceVersion %s, so its accounts and Deployments stay as they are", f.csv.Name)
+			"it is not owned by ClusterServiceVersion %s, so its ServiceAccounts and Deployments stay as they are", f.csv.Name)
 	}
 	after, changed := f.followed()
 	if !changed {
 		return olmcore.Result{}
 	}
 	return write(olmcore.UpdateOf(f.condition, after, olmcore.Cause{
-		Reason: ReasonCSVChanged, Message: "the OperatorCondition does not follow ClusterServiceVersion " + f.csv.Name,
+		Reason: ReasonCSVChanged, Message: "the OperatorCondition does not match ClusterServiceVersion " + f.csv.Name,
 	}))
 }
 

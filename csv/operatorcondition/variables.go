@@ -31,7 +31,7 @@ func variables(f *facts) olmcore.Result {
 		after := d.DeepCopy()
 		deployment.NameCondition(&after.Spec.Template.Spec, f.in.Key.Name)
 		updates = append(updates, olmcore.UpdateOf(d, after, olmcore.Cause{
-			Reason: ReasonVariableMissing, Message: "not every container of deployment " + d.Name + " has the variable " + variable,
+			Reason: ReasonVariableMissing, Message: "a container of Deployment " + d.Name + " lacks the variable " + variable,
 		}))
 	}
 	slices.SortFunc(updates, deployment.ByTarget)
