@@ -222,7 +222,7 @@ func approve(f *facts, open []grant) (a approvals) {
 	}
 	if len(malformed) > 0 {
 		a.diagnostics = append(a.diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonInvalidApproval, olmcore.RefOf(c), "",
-			"annotation %s of Namespace %s has values that are no digests and allow nothing: %s. Remove them",
+			"annotation %s of Namespace %s has values that are not digests, so they allow nothing: %s. Remove them",
 			AnnotationAllowed, c.Namespace, quoted(malformed)))
 	}
 	return a

@@ -108,7 +108,7 @@ func (d desired) write(observed index) olmcore.Result {
 	case contentOf(have).RoleRef == contentOf(d.object).RoleRef:
 		return d.update(have)
 	case d.recreated:
-		remove := olmcore.DeleteOf(have, olmcore.Cause{Reason: d.why.Reason, Message: "it binds another role than that of the permission"})
+		remove := olmcore.DeleteOf(have, olmcore.Cause{Reason: d.why.Reason, Message: "it references another role than the permission"})
 		remove.As = d.as
 		return act(remove)
 	}
@@ -122,7 +122,7 @@ func act(a olmcore.Action) olmcore.Result { return olmcore.Result{Actions: []olm
 func (d desired) reportConflict(have olmcore.Object) olmcore.Result {
 	return olmcore.Result{RequeueAfter: conflictPace, Diagnostics: []olmcore.Diagnostic{
 		olmcore.Diagnose(olmcore.Warning, ReasonNameConflict, olmcore.RefOf(have), "",
-			"it is not managed by the library and is left alone: %s", d.why.Message),
+			"the library does not manage it, so it stays as it is: %s", d.why.Message),
 	}}
 }
 

@@ -143,15 +143,16 @@ func lift(f *facts, approved approvals) plan {
 type progress struct {
 	// problem is why the permission is not granted. It is empty if nothing prevents that.
 	problem string
-	// isRefused: the permission was not approved, so existing objects are not updated.
+	// isRefused is true if the permission was not approved, so existing objects are not updated.
 	isRefused bool
-	// isCreated: missing objects are created. isMissing: one of them does not exist.
+	// isCreated is true if missing objects are created. isMissing is true if one of them does not exist.
 	isCreated, isMissing bool
-	// needsRecord: a ClusterRole without rules must record the permission.
+	// needsRecord is true if a ClusterRole without rules must record the permission.
 	needsRecord bool
 }
 
-// progressOf returns how far a permission is granted. isUnmet is true if some permissions of the CSV are not granted yet.
+// progressOf returns how far a permission is granted. isUnmet is true if some permissions of the CSV are not granted
+// yet.
 func progressOf(f *facts, g grant, places []place, approved approvals, isUnmet bool) progress {
 	p := progress{isRefused: approved.refused[g.role.Name]}
 	if !isUnmet || len(g.rules) == 0 {
@@ -172,7 +173,7 @@ func (g grant) notGranted(p progress) []olmcore.Diagnostic {
 		return nil
 	}
 	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonRoleChanged, olmcore.RefOf(g.role), "",
-		"%s, so that it is granted nowhere else", p.problem)}
+		"%s, so the permission is not granted in other namespaces", p.problem)}
 }
 
 // grantIn returns the role and the binding of a permission in a place.
@@ -190,7 +191,7 @@ func (g grant) grantIn(f *facts, to place, p progress) plan {
 	case !role.isOwnedByAnother(f.observed):
 		return plan{desired: []desired{role, binding}}
 	case bound != nil && isOurs(bound) && bound.GetDeletionTimestamp() == nil:
-		cause := olmcore.Cause{Reason: ReasonPermissions, Message: "the role that it binds is not managed by the library"}
+		cause := olmcore.Cause{Reason: ReasonPermissions, Message: "it references a role that the library does not manage"}
 		return plan{desired: []desired{role}, removals: []olmcore.Action{olmcore.DeleteOf(bound, cause)}}
 	}
 	return plan{desired: []desired{role}}
@@ -200,7 +201,8 @@ func (g grant) grantIn(f *facts, to place, p progress) plan {
 // granted and nothing is withdrawn. A failed CSV counts, because it may have failed for a lack of these permissions.
 func isInstalled(c *v1alpha1.ClusterServiceVersion) bool {
 	switch c.Status.Phase {
-	case v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseReplacing:
+	case v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed,
+		v1alpha1.CSVPhaseReplacing:
 		return true
 	}
 	return false
@@ -255,7 +257,7 @@ func (g grant) problem(f *facts) string {
 		live := rbac.Of(role.Rules)
 		switch {
 		case !isOurs(role):
-			return "Role " + role.Name + " is not one of this ClusterServiceVersion"
+			return "Role " + role.Name + " does not belong to this ClusterServiceVersion"
 		case slices.ContainsFunc(g.rules, func(r rbacv1.PolicyRule) bool { return !live.InNamespace(r) }):
 			return "Role " + role.Name + " lacks rules of the spec"
 		}
@@ -263,7 +265,7 @@ func (g grant) problem(f *facts) string {
 	if binding, is := f.observed[olmcore.KeyOf(g.binding)].(*rbacv1.RoleBinding); is {
 		switch {
 		case !isOurs(binding):
-			return "RoleBinding " + binding.Name + " is not one of this ClusterServiceVersion"
+			return "RoleBinding " + binding.Name + " does not belong to this ClusterServiceVersion"
 		case binding.RoleRef != g.binding.RoleRef || !g.account.IsBound(binding.Subjects, f.csv.Namespace):
 			return "RoleBinding " + binding.Name + " does not bind ServiceAccount " + g.account.Name
 		}

@@ -77,8 +77,8 @@ func isDecided(c *v1alpha1.ClusterServiceVersion) bool {
 	return c.DeletionTimestamp == nil && !c.IsCopied() && owned.IsLabelValue(c.Name)
 }
 
-// decideGrants returns the plan for the permissions of a CSV. If a list was not read that decides about them, it returns
-// an empty plan and the names of the unread lists.
+// decideGrants returns the plan for the permissions of a CSV. If a list was not read that decides about them, it
+// returns an empty plan and the names of the unread lists.
 func decideGrants(f *facts) (next plan, unread []string) {
 	unread = unreadToLift(f)
 	if len(unread) > 0 || !f.scope.known {
@@ -126,7 +126,8 @@ func holdRejected(f *facts, res olmcore.Result) olmcore.Result {
 	res.Actions = due
 	for _, w := range rejected {
 		res = res.And(olmcore.Result{RequeueAfter: w.RetryIn, Diagnostics: []olmcore.Diagnostic{
-			olmcore.Diagnose(olmcore.Warning, ReasonRefused, w.Target, "", "the API server refuses to %s it: %s", w.Verb, w.Message),
+			olmcore.Diagnose(olmcore.Warning, ReasonRefused, w.Target, "",
+				"the API server rejected the last attempt to %s it: %s", w.Verb, w.Message),
 		}})
 	}
 	return res

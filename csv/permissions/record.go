@@ -97,7 +97,7 @@ func (k *records) prove(g grant) bool {
 		return true
 	}
 	rules := k.rulesOf(g.account)
-	for _, r := range k.lifted { // its name leaves no doubt about rules on URLs, which were not lifted
+	for _, r := range k.lifted { // the name also proves rules on URLs, which were not lifted
 		if r.Name == g.role.Name && owned.By(k.version).Owns(r.Labels) {
 			rules = append(slices.Clip(rules), r.Rules[:len(r.Rules)-1]...)
 		}
@@ -169,7 +169,7 @@ func recordFor(f *facts, g grant) desired {
 		limited: true,
 		why: olmcore.Cause{
 			Reason:  ReasonPermissionRecorded,
-			Message: "it has no rules, and records a permission that the operator has in namespaces which it watches",
+			Message: "it has no rules, and records a permission of the operator in its target namespaces",
 		},
 	}
 }
