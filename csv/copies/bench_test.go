@@ -153,7 +153,7 @@ func BenchmarkHeap(b *testing.B) {
 				held, parts := make([]olmcore.Object, c.n), share.New()
 				before := heap()
 				for i := range held {
-					var o version // decoded anew, as nothing is shared then
+					var o version // decoded again, so that copies share no memory
 					if err := json.Unmarshal(data, &o); err != nil {
 						b.Fatal(err)
 					}

@@ -133,11 +133,11 @@ func TestLawsHoldForRandomInputs(t *testing.T) {
 		if rapid.Bool().Draw(t, "copies that are there") {
 			in.Copies, in.Namespaces = base.Copies, base.Namespaces
 		}
-		for _, c := range in.Sources.Items { // release and quantities of any text cannot be recorded
+		for _, c := range in.Sources.Items { // a release or quantity with any text cannot be recorded
 			c.Spec = base.Sources.Items[0].Spec
 		}
 		for _, complete := range []*bool{&in.Sources.Complete, &in.Copies.Complete, &in.OperatorGroups.Complete, &in.Namespaces.Complete, &in.OLMConfigs.Complete, &in.Events.Complete} {
-			*complete = true // items of what was not read are refused
+			*complete = true // an incomplete list with items is an InputError
 		}
 		require.NoError(t, invariant.Laws(reconcile, in))
 		require.NoError(t, invariant.CheckpointSound(copies.Reconcile, in))
@@ -158,7 +158,7 @@ func TestGatherReadsCopiesAndNamespacesOfTheTargets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := world("")
-			unlabelled := copyIn(t, &w, "a") // what has the name is read, whatever it is
+			unlabelled := copyIn(t, &w, "a") // any object with the name is read
 			unlabelled.Labels = nil
 			other := copyOf(source(""), "a")
 			other.Name = "other"
@@ -339,5 +339,5 @@ func TestCopiesConverge(t *testing.T) {
 		require.Empty(t, c.OwnerReferences)
 		require.Empty(t, c.Finalizers)
 	}
-	require.ElementsMatch(t, []string{"a", "b", "c", "z"}, of, "it watches all: a copy in a namespace that was not read stays")
+	require.ElementsMatch(t, []string{"a", "b", "c", "z"}, of, "the operator watches all namespaces, so a copy in an unread namespace stays")
 }

@@ -199,7 +199,7 @@ func TestDisabledCopiesExistOnlyInProtectedNamespaces(t *testing.T) {
 	in.Copies = olmcore.Found(copyOf(source(""), "b"))
 	out = reconciled(t, in)
 	require.True(t, out.Empty())
-	require.Equal(t, time.Hour, out.RequeueAfter, "an API server drops Events")
+	require.Equal(t, time.Hour, out.RequeueAfter, "an API server deletes old Events")
 	require.NotNil(t, out.Checkpoint)
 
 	for name, on := range map[string]*bool{"enabled again": new(false)} {
@@ -282,10 +282,10 @@ func TestUnreadListsAreReportedAndChangeNothing(t *testing.T) {
 	}
 	in := world("a")
 	in.OLMConfigs, in.Events = olmcore.Observed[*operatorsv1.OLMConfig]{}, olmcore.Observed[*corev1.Event]{}
-	require.True(t, reconciled(t, in).Empty(), "it is for operators that watch all namespaces")
+	require.True(t, reconciled(t, in).Empty(), "the lists matter only if the operator watches all namespaces")
 	in = world("")
 	in.OLMConfigs, in.Events = olmcore.Found(olmConfig(new(true))), olmcore.Observed[*corev1.Event]{}
-	require.Len(t, reconciled(t, in).Actions, 3, "what the other lists decide is done")
+	require.Len(t, reconciled(t, in).Actions, 3, "decisions that depend on other lists are made")
 	require.Contains(t, reconciled(t, in).Diagnostics[0].Message, "Events")
 }
 

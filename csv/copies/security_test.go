@@ -141,6 +141,6 @@ func TestAnUnfitCopyDoesNotBlockOtherCopies(t *testing.T) {
 			made = append(made, target.Namespace)
 		}
 		require.Contains(t, made, "b", targets)
-		require.NotContains(t, made, "a", "what fits of it is what the copy should hold")
+		require.NotContains(t, made, "a", "the fields that fit are the same as in the desired copy")
 	}
 }

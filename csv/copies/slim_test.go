@@ -34,7 +34,7 @@ func TestSlimKeepsMetadataPhaseAndHashes(t *testing.T) {
 	c.Finalizers, c.DeletionTimestamp, c.OwnerReferences = []string{"f"}, csvtest.Ago(time.Minute), csvtest.OwnedBy("x")
 	before := c.DeepCopy()
 	slim := copies.Slim(c).(*version)
-	require.Empty(t, cmp.Diff(before, c), "it is not written to")
+	require.Empty(t, cmp.Diff(before, c), "the original object is not changed")
 	require.True(t, slim.IsCopied())
 	want := &version{ObjectMeta: *c.ObjectMeta.DeepCopy(), Status: v1alpha1.ClusterServiceVersionStatus{Phase: "Succeeded", Reason: "Copied"}}
 	want.Annotations = map[string]string{"olm.operatorGroup": "group", "olm.operatorNamespace": "ns"}
@@ -92,7 +92,7 @@ func contents() *rapid.Generator[*version] {
 		if rapid.Bool().Draw(t, "released") {
 			c.Spec.Release.Release, c.Spec.Version.Major = []semver.PRVersion{{VersionStr: "x"}}, 2
 		}
-		for i := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs { // quantities and the like are not this test's
+		for i := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs { // types with their own encoding are not part of this test
 			c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Spec = csvtest.DeploymentSpec("d").Spec
 		}
 		return &c
@@ -125,7 +125,7 @@ func TestUpdatesOfSlimCopiesWriteTheWholeContent(t *testing.T) {
 		in := world("")
 		in.Sources, in.Namespaces = olmcore.Found(original), olmcore.Found(namespace("a", nil))
 		for round := 0; ; round++ {
-			require.Less(t, round, 3, "an update does not make it hold what it shall")
+			require.Less(t, round, 3, "the updates do not lead to the desired content")
 			in.Copies = olmcore.Found(copies.Slim(have).(*version))
 			actions := reconciled(t, in).Actions
 			if len(actions) == 0 {
@@ -138,7 +138,7 @@ func TestUpdatesOfSlimCopiesWriteTheWholeContent(t *testing.T) {
 			require.NoError(t, err)
 		}
 		in.Copies = olmcore.Found(have.(*version))
-		require.Empty(t, lines(reconciled(t, in).Result), "as a whole copy it differs")
+		require.Empty(t, lines(reconciled(t, in).Result), "a whole copy with this content differs")
 		require.Equal(t, stored.Finalizers, have.GetFinalizers())
 		require.Empty(t, have.GetOwnerReferences())
 		require.NotContains(t, have.GetLabels(), "more")

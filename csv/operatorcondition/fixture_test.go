@@ -105,7 +105,7 @@ func converged(t require.TestingT, in operatorcondition.Input) operatorcondition
 			apply(&in, a)
 		}
 	}
-	require.Fail(t, "not at rest after five rounds")
+	require.Fail(t, "not converged after five rounds")
 	return in
 }
 

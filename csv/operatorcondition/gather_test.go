@@ -62,7 +62,7 @@ func TestGatherReadsAllListsOfTheInput(t *testing.T) {
 	require.Equal(t, want, in)
 	in, err = gathered(t, append(world[:1:1], want.Roles.Items[0])...)
 	require.NoError(t, err)
-	require.Empty(t, in.Roles.Items, "nothing follows from a Role without the OperatorCondition")
+	require.Empty(t, in.Roles.Items, "a Role without the OperatorCondition is ignored")
 }
 
 func TestGatherReturnsFailedReads(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 )
 
 func TestReconcileWithCheckpointAllocatesNothing(t *testing.T) {
-	for name, in := range map[string]operatorcondition.Input{"of an operator": atRest(t), "by hand": converged(t, byHand("anybody"))} {
+	for name, in := range map[string]operatorcondition.Input{"of an operator": atRest(t), "by hand": converged(t, byHand("robot"))} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, invariant.CheckpointSound(operatorcondition.Reconcile, in))
 			require.NoError(t, invariant.CheckpointCovers(operatorcondition.Reconcile, in))
@@ -47,7 +47,7 @@ func draw(t *rapid.T) operatorcondition.Input {
 	in.Now, in.Checkpoint = now, nil
 	in.Key = types.NamespacedName{Namespace: "ns", Name: "cool.v1"}
 	for _, complete := range []*bool{&in.ClusterServiceVersions.Complete, &in.OperatorConditions.Complete, &in.Roles.Complete, &in.RoleBindings.Complete, &in.Deployments.Complete} {
-		*complete = true // items of what was not read are refused
+		*complete = true // an incomplete list with items is an InputError
 	}
 	return in
 }

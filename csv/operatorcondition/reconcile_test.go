@@ -86,7 +86,7 @@ func TestOperatorConditionRoleAndRoleBindingAreCreatedInTurn(t *testing.T) {
 }
 
 func TestOperatorsWithoutPermissionsUseTheDefaultServiceAccount(t *testing.T) {
-	for name, permissions := range map[string][]v1alpha1.StrategyDeploymentPermissions{"none": nil, "for nobody": {{}}} {
+	for name, permissions := range map[string][]v1alpha1.StrategyDeploymentPermissions{"none": nil, "without an account": {{}}} {
 		t.Run(name, func(t *testing.T) {
 			c := operator()
 			c.Spec.InstallStrategy.StrategySpec = v1alpha1.StrategyDetailsDeployment{Permissions: permissions}
@@ -350,7 +350,7 @@ func TestConditionsThatOLMCopiedAreNotWrittenAgain(t *testing.T) {
 	c.ObservedGeneration, c.LastTransitionTime = 4, *ago(time.Hour)
 	o.Generation, o.Spec.Conditions, o.Status.Conditions = 4, []metav1.Condition{c}, []metav1.Condition{c}
 	require.True(t, reconciled(t, in).Empty())
-	c.Message = strings.Repeat("\u202e", 32768) // longer than the API server takes once it is escaped
+	c.Message = strings.Repeat("\u202e", 32768) // too long for the API server once it is escaped
 	o.Spec.Conditions, o.Status.Conditions = []metav1.Condition{c}, []metav1.Condition{c}
 	require.True(t, reconciled(t, in).Empty())
 }
@@ -400,7 +400,7 @@ func TestMissingVariablesAreSetInContainers(t *testing.T) {
 			}
 			after := res.Actions[0].(olmcore.Update).After.(*appsv1.Deployment)
 			require.Equal(t, []corev1.EnvVar{envVar("cool.v1")}, after.Spec.Template.Spec.Containers[0].Env)
-			require.Equal(t, d.Labels, after.Labels) // by whose hash package csv knows the Deployment
+			require.Equal(t, d.Labels, after.Labels) // package csv finds the Deployment by this hash
 		})
 	}
 }

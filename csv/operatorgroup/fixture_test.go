@@ -63,7 +63,7 @@ func converge(t testing.TB, in operatorgroup.Input) operatorgroup.Input {
 			return in
 		}
 	}
-	require.Fail(t, "not at rest after five rounds")
+	require.Fail(t, "not converged after five rounds")
 	return in
 }
 

@@ -144,7 +144,7 @@ func TestStatusFollowsSpecAccountAndOtherGroups(t *testing.T) {
 	g := group()
 	g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = "limited", ref
 	res := reconciled(t, operatorgroup.Input{Now: now, OperatorGroup: g, ServiceAccounts: olmcore.Found(bare)}).Result
-	require.Len(t, res.Actions, 1, "the account is marked as managed, so that caches see it")
+	require.Len(t, res.Actions, 1, "the ServiceAccount is labelled, so that caches contain it")
 }
 
 func TestInputErrorsNameTheField(t *testing.T) {
@@ -542,7 +542,7 @@ func TestLawsHoldForRandomInputs(t *testing.T) {
 		in := gen.Value[operatorgroup.Input](vocabulary).Draw(t, "in")
 		in.Now, in.Checkpoint = now, nil
 		for _, complete := range []*bool{&in.Siblings.Complete, &in.Namespaces.Complete, &in.ClusterServiceVersions.Complete, &in.ClusterRoles.Complete, &in.ServiceAccounts.Complete} {
-			*complete = true // items of what was not read are refused
+			*complete = true // an incomplete list with items is an InputError
 		}
 		require.NoError(t, invariant.Laws(reconcile, in))
 		require.NoError(t, invariant.CheckpointSound(operatorgroup.Reconcile, in))

@@ -111,14 +111,14 @@ func TestClusterRolesAreCreatedOnlyForAPIsOfTheCSV(t *testing.T) {
 		"the CRD is missing":            {func(w *world) { w.crd = nil }, nil},
 		"the CRD is being deleted":      {func(w *world) { w.crd.DeletionTimestamp, w.crd.Finalizers = ago(0), []string{"x"} }, nil},
 		"the CRD lacks the version":     {func(w *world) { w.crd.Spec.Versions[0].Name = "v2" }, nil},
-		"it came with another operator": {func(w *world) { w.crd.Annotations = nil }, []string{"say APINotRecorded"}},
+		"it came with another operator": {func(w *world) { w.crd.Annotations = nil }, []string{"report APINotRecorded"}},
 		"with a CSV of another namespace": {
-			func(w *world) { w.crd.Annotations["operatorframework.io/installed-alongside-1"] = "x/cool.v1" }, []string{"say APINotRecorded"},
+			func(w *world) { w.crd.Annotations["operatorframework.io/installed-alongside-1"] = "x/cool.v1" }, []string{"report APINotRecorded"},
 		},
 		"recorded in its labels":     {func(w *world) { w.crd.Annotations, w.crd.Labels = nil, newWorld("").role.Labels }, all},
-		"an API group of Kubernetes": {of("discovery.k8s.io"), []string{"say APINotRecorded"}},
-		"an API group without a dot": {of("apps"), []string{"say APINotRecorded"}},
-		"an API group of OLM":        {of("operators.coreos.com"), []string{"say APINotRecorded"}},
+		"an API group of Kubernetes": {of("discovery.k8s.io"), []string{"report APINotRecorded"}},
+		"an API group without a dot": {of("apps"), []string{"report APINotRecorded"}},
+		"an API group of OLM":        {of("operators.coreos.com"), []string{"report APINotRecorded"}},
 		"a group of a Kubernetes project": {
 			of("snapshot.storage.k8s.io"), []string{"create ClusterRole cools.snapshot.storage.k8s.io-v1-admin", "create ClusterRole cools.snapshot.storage.k8s.io-v1-edit", "create ClusterRole cools.snapshot.storage.k8s.io-v1-view", "create ClusterRole cools.snapshot.storage.k8s.io-v1-crdview"},
 		},
@@ -136,25 +136,26 @@ func TestClusterRolesAreCreatedOnlyForAPIsOfTheCSV(t *testing.T) {
 			serves(w, "ices", s)
 		}, nil},
 		"an APIService of another": {
-			func(w *world) { s := service("v1", "ice.example.com"); s.Labels = nil; serves(w, "ices", s) }, []string{"say APINotRecorded"},
+			func(w *world) { s := service("v1", "ice.example.com"); s.Labels = nil; serves(w, "ices", s) }, []string{"report APINotRecorded"},
 		},
 		"in an API group of another": {func(w *world) {
 			s := service("v2", "ice.example.com")
 			s.Labels = nil
 			serves(w, "ices", service("v1", "ice.example.com"), s)
-		}, []string{"say APINotRecorded"}},
+		}, []string{"report APINotRecorded"}},
 		"beside other API groups": {func(w *world) {
 			s := service("v2", "fire.example.com")
 			s.Labels = nil
 			serves(w, "ices", service("v1", "ice.example.com"), s)
 		}, ice},
-		"the resource is *": {func(w *world) { serves(w, "*", service("v1", "ice.example.com")) }, []string{"say APINotRecorded"}},
+		"the resource is *": {func(w *world) { serves(w, "*", service("v1", "ice.example.com")) }, []string{"report APINotRecorded"}},
 		"the resource is a subresource": {
-			func(w *world) { serves(w, "ices/status", service("v1", "ice.example.com")) }, []string{"say APINotRecorded"},
+			func(w *world) { serves(w, "ices/status", service("v1", "ice.example.com")) }, []string{"report APINotRecorded"},
 		},
 		"the resource is empty": {func(w *world) { serves(w, "", service("v1", "ice.example.com")) }, nil},
 		"a user has a role of the name": {
-			func(w *world) { w.more = append(w.more, clusterRole("cools.example.com-v1-edit", nil)) }, []string{all[0], all[2], all[3], "say NameConflict"},
+			func(w *world) { w.more = append(w.more, clusterRole("cools.example.com-v1-edit", nil)) },
+			[]string{all[0], all[2], all[3], "report NameConflict"},
 		},
 		"OLM created it, wrong kind": {
 			func(w *world) { w.converge(t); misspell(w) }, []string{"update ClusterRole cools.example.com-v1-edit"},
@@ -178,11 +179,11 @@ func TestClusterRolesAreCreatedOnlyForAPIsOfTheCSV(t *testing.T) {
 			c.change(w)
 			in := w.input(t)
 			res := reconciled(t, in).Result
-			said, err := permissions.Assess(in)
+			reported, err := permissions.Assess(in)
 			require.NoError(t, err)
-			require.Equal(t, c.want, lines(olmcore.Result{Actions: res.Actions, Diagnostics: said}))
+			require.Equal(t, c.want, lines(olmcore.Result{Actions: res.Actions, Diagnostics: reported}))
 			for _, a := range res.Actions {
-				require.Nil(t, a.Identity(), "they belong to the definition, which the controller writes")
+				require.Nil(t, a.Identity(), "the controller writes them, because the CustomResourceDefinition owns them")
 			}
 		})
 	}
@@ -210,9 +211,9 @@ func TestAPIsOfManualDefinitionsAreReported(t *testing.T) {
 			out := reconciled(t, in)
 			require.Equal(t, olmcore.Result{}, out.Result)
 			require.NotNil(t, out.Checkpoint)
-			said, err := permissions.Assess(in)
+			reported, err := permissions.Assess(in)
 			require.NoError(t, err)
-			require.Empty(t, cmp.Diff(want, said))
+			require.Empty(t, cmp.Diff(want, reported))
 		})
 	}
 }

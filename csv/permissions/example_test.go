@@ -67,7 +67,7 @@ func operator() []olmcore.Object {
 	version.Status.Reason = v1alpha1.CSVReasonInstallSuccessful
 	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group", UID: "2", ResourceVersion: "3"}}
 	group.Status.Namespaces = []string{""}
-	permissions, err := olmcore.PermissionObjects(version) // what its InstallPlan has made
+	permissions, err := olmcore.PermissionObjects(version) // the objects that its InstallPlan created
 	if err != nil {
 		panic(err)
 	}

@@ -39,7 +39,7 @@ type facts struct {
 func observe(in *Input) *facts {
 	grants, isSound := grantsOf(in.ClusterServiceVersion)
 	f := observeGrants(in, grants)
-	if !isSound { // package csv reports the error of the spec. Only what the group withdraws is deleted
+	if !isSound { // package csv reports the error of the spec. Grants are only withdrawn
 		f.scope.known = f.scope.known && !f.scope.cluster && len(f.scope.namespaces) == 0
 		f.apis = nil
 	}

@@ -176,7 +176,7 @@ func (w *world) converge(t testing.TB) *world {
 		}
 		w.apply(out.Actions)
 	}
-	require.Fail(t, "not at rest after four rounds")
+	require.Fail(t, "not converged after four rounds")
 	return w
 }
 
@@ -218,7 +218,7 @@ func lines(res olmcore.Result) []string {
 		list = append(list, fmt.Sprintf("%s %s", verb, target.Key()))
 	}
 	for _, d := range res.Diagnostics {
-		list = append(list, "say "+d.Reason)
+		list = append(list, "report "+d.Reason)
 	}
 	return list
 }

@@ -266,23 +266,23 @@ func TestForgedRolesAreNotLifted(t *testing.T) {
 				require.Empty(t, out.Actions)
 				require.Zero(t, out.RequeueAfter)
 				requireNotApproved(t, out.Diagnostics, name)
-				said, err := permissions.Assess(w.input(t))
+				reported, err := permissions.Assess(w.input(t))
 				require.NoError(t, err)
-				requireNotApproved(t, said, name)
+				requireNotApproved(t, reported, name)
 			})
 		}
 	}
 }
 
-func requireNotApproved(t *testing.T, said []olmcore.Diagnostic, name string) {
+func requireNotApproved(t *testing.T, reported []olmcore.Diagnostic, name string) {
 	t.Helper()
-	i := slices.IndexFunc(said, func(d olmcore.Diagnostic) bool {
+	i := slices.IndexFunc(reported, func(d olmcore.Diagnostic) bool {
 		return d.Reason == permissions.ReasonPermissionNotApproved && d.Target.Name == name
 	})
-	require.GreaterOrEqual(t, i, 0, said)
-	require.Equal(t, olmcore.Warning, said[i].Severity)
-	require.Contains(t, said[i].Message, "kubectl annotate namespace ns "+permissions.AnnotationAllowed+"=")
-	require.Less(t, len(said[i].Message), 2000)
+	require.GreaterOrEqual(t, i, 0, reported)
+	require.Equal(t, olmcore.Warning, reported[i].Severity)
+	require.Contains(t, reported[i].Message, "kubectl annotate namespace ns "+permissions.AnnotationAllowed+"=")
+	require.Less(t, len(reported[i].Message), 2000)
 }
 
 // TestForgedCopiesGetNoRules checks that a Role in a target namespace with the labels and the owner of a copied Role

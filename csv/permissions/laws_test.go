@@ -146,7 +146,7 @@ func TestGatherReturnsFailedReads(t *testing.T) {
 	in, err := permissions.Gather(context.Background(), partial, key)
 	require.NoError(t, err)
 	in.Now = now
-	require.Equal(t, []string{"say NotObserved"}, lines(reconciled(t, in).Result)[4:], "the ClusterRoles for its API are made")
+	require.Equal(t, []string{"report NotObserved"}, lines(reconciled(t, in).Result)[4:], "the ClusterRoles for its API are made")
 }
 
 // TestGatherSelectsByNoInvalidLabelValue checks a CSV whose name is not a valid label value. An API server would reject
@@ -251,7 +251,7 @@ func TestLawsHoldForRandomInputs(t *testing.T) {
 		lists := reflect.ValueOf(&in).Elem()
 		for i := range lists.NumField() {
 			if field := lists.Field(i); field.Kind() == reflect.Struct && field.FieldByName("Complete").IsValid() {
-				field.FieldByName("Complete").SetBool(true) // items of what was not read are refused
+				field.FieldByName("Complete").SetBool(true) // an incomplete list with items is an InputError
 			}
 		}
 		if rapid.Bool().Draw(t, "well") {

@@ -62,7 +62,7 @@ func (w *world) requireGranted(t *testing.T, where ...string) {
 		}
 	}
 	slices.Sort(holds)
-	if slices.Equal(w.group.Status.Namespaces, []string{""}) { // what is in namespaces goes with the copies
+	if slices.Equal(w.group.Status.Namespaces, []string{""}) { // grants in namespaces are deleted with the copied CSVs
 		holds = slices.DeleteFunc(holds, func(n string) bool { return n != "" })
 	}
 	require.ElementsMatch(t, where, holds)
@@ -158,8 +158,8 @@ func TestPermissionsGrantedByOLMFollowTheTargets(t *testing.T) {
 			require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result)
 			if c.to[0] == "" { // the copies stay
 				w.group.Status.Namespaces = c.to
-				said := lines(reconciled(t, w.input(t)).Result)
-				require.Equal(t, []string{"say PermissionNotApproved"}, said, "whoever has a namespace may write Roles there")
+				reported := lines(reconciled(t, w.input(t)).Result)
+				require.Equal(t, []string{"report PermissionNotApproved"}, reported, "a tenant of the namespace may write Roles there")
 				return
 			}
 			w.target(c.to...)
@@ -262,12 +262,12 @@ func TestAdministratorsAllowPermissionsByAnnotation(t *testing.T) {
 	}}}
 	w.put(namespace)
 	for i := range 3 {
-		said := slices.DeleteFunc(reconciled(t, w.input(t)).Diagnostics, func(d olmcore.Diagnostic) bool {
+		reported := slices.DeleteFunc(reconciled(t, w.input(t)).Diagnostics, func(d olmcore.Diagnostic) bool {
 			return d.Reason == permissions.ReasonInvalidApproval
 		})
-		require.Len(t, said, 3-i)
-		_, command, found := strings.Cut(said[0].Message, "run `kubectl annotate namespace ns "+permissions.AnnotationAllowed+"=")
-		require.True(t, found, said[0].Message)
+		require.Len(t, reported, 3-i)
+		_, command, found := strings.Cut(reported[0].Message, "run `kubectl annotate namespace ns "+permissions.AnnotationAllowed+"=")
+		require.True(t, found, reported[0].Message)
 		value, isWhole := strings.CutSuffix(command, " --overwrite`")
 		require.True(t, isWhole)
 		require.Contains(t, value, strings.Repeat("0", 64)+",")
@@ -275,11 +275,11 @@ func TestAdministratorsAllowPermissionsByAnnotation(t *testing.T) {
 		namespace.Annotations[permissions.AnnotationAllowed] = value
 		w.put(namespace)
 		w.converge(t)
-		require.NotNil(t, find[*rbacv1.RoleBinding](w, "a", said[0].Target.Name))
+		require.NotNil(t, find[*rbacv1.RoleBinding](w, "a", reported[0].Target.Name))
 	}
 	require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result)
 	namespace.Annotations = nil
-	require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result, "what was granted stays")
+	require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result, "existing grants stay")
 }
 
 // TestInvalidDigestsAreReported checks that each is named, cut and quoted, and that valid digests beside them have an
@@ -292,12 +292,12 @@ func TestInvalidDigestsAreReported(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "ns", ResourceVersion: "1"}}
 	namespace.Annotations = map[string]string{permissions.AnnotationAllowed: strings.Join(values, ",")}
 	w.put(namespace)
-	said := reconciled(t, w.input(t)).Diagnostics
-	require.Len(t, said, 2)
-	i := slices.IndexFunc(said, func(d olmcore.Diagnostic) bool { return d.Reason == permissions.ReasonInvalidApproval })
-	require.Contains(t, said[i].Message, `"x\x1b", "long`)
-	require.Contains(t, said[i].Message, ", 1 more")
-	require.Less(t, len(said[i].Message), 700)
+	reported := reconciled(t, w.input(t)).Diagnostics
+	require.Len(t, reported, 2)
+	i := slices.IndexFunc(reported, func(d olmcore.Diagnostic) bool { return d.Reason == permissions.ReasonInvalidApproval })
+	require.Contains(t, reported[i].Message, `"x\x1b", "long`)
+	require.Contains(t, reported[i].Message, ", 1 more")
+	require.Less(t, len(reported[i].Message), 700)
 	namespace.Annotations[permissions.AnnotationAllowed] += ", " + digest
 	w.converge(t)
 	w.requireGranted(t, "")
@@ -344,7 +344,7 @@ func TestUnreadInstallPlansAreReported(t *testing.T) {
 	} {
 		in := w.input(t)
 		change(&in)
-		require.Equal(t, []string{"say NotObserved"}, lines(reconciled(t, in).Result))
+		require.Equal(t, []string{"report NotObserved"}, lines(reconciled(t, in).Result))
 	}
 }
 
@@ -389,7 +389,7 @@ func TestInstallPlansAreReadOnlyForNewPermissions(t *testing.T) {
 		require.Zero(t, atRest["InstallPlan"]+atRest["Namespace"])
 		if isNew {
 			maps.DeleteFunc(first, func(kind string, _ int) bool { return kind == "InstallPlan" || kind == "Namespace" })
-			first["ClusterRole"]-- // those of the version that it replaces
+			first["ClusterRole"]-- // the ClusterRoles of its predecessor
 		}
 		require.Equal(t, first, atRest, fmt.Sprint(targets))
 	}
@@ -549,10 +549,10 @@ func TestTheDiagnosticShowsAllRules(t *testing.T) {
 		(*pods)[len(*pods)-1].Rules[0].ResourceNames = []string{fmt.Sprint(len(*pods))}
 	}
 	w.forge()
-	said := reconciled(t, w.input(t)).Diagnostics
-	require.Len(t, said, 6)
+	reported := reconciled(t, w.input(t)).Diagnostics
+	require.Len(t, reported, 6)
 	cut := 0
-	for _, d := range said {
+	for _, d := range reported {
 		require.NotContains(t, d.Message, "\x1b")
 		require.NotContains(t, d.Message, `pods". If`)
 		require.Less(t, len(d.Message), 2500)
@@ -563,7 +563,7 @@ func TestTheDiagnosticShowsAllRules(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, cut, 4)
-	require.Contains(t, said[5].Message, "the operator has 46 more permissions")
+	require.Contains(t, reported[5].Message, "the operator has 46 more permissions")
 }
 
 // TestTheCostOfPermissionsGrowsLinearly checks the largest spec and the largest InstallPlans that the API server
@@ -606,30 +606,30 @@ func TestUnprovenPermissionsOfOLMAreReported(t *testing.T) {
 	for _, target := range []string{"", "a"} {
 		w := withoutAPIs(target)
 		w.liftAsOLM(target)
-		said, err := permissions.Assess(w.input(t))
+		reported, err := permissions.Assess(w.input(t))
 		require.NoError(t, err)
-		require.Empty(t, said, "a plan proves it")
+		require.Empty(t, reported, "a plan proves it")
 		w.deletePlan()
 		require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result)
-		said, err = permissions.Assess(w.input(t))
+		reported, err = permissions.Assess(w.input(t))
 		require.NoError(t, err)
-		require.Len(t, said, 1)
-		require.Equal(t, permissions.ReasonAdoptedPermission, said[0].Reason)
-		_, value, found := strings.Cut(said[0].Message, permissions.AnnotationAllowed+"=")
-		require.True(t, found, said[0].Message)
+		require.Len(t, reported, 1)
+		require.Equal(t, permissions.ReasonAdoptedPermission, reported[0].Reason)
+		_, value, found := strings.Cut(reported[0].Message, permissions.AnnotationAllowed+"=")
+		require.True(t, found, reported[0].Message)
 		approval := map[string]string{permissions.AnnotationAllowed: strings.Fields(value)[0]}
 		w.put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "ns", ResourceVersion: "1", Annotations: approval}})
-		said, err = permissions.Assess(w.input(t))
+		reported, err = permissions.Assess(w.input(t))
 		require.NoError(t, err)
-		require.Empty(t, said)
+		require.Empty(t, reported)
 	}
 	w := withoutAPIs("a")
 	w.target("a")
 	w.converge(t)
 	w.deletePlan()
-	said, err := permissions.Assess(w.input(t))
+	reported, err := permissions.Assess(w.input(t))
 	require.NoError(t, err)
-	require.Empty(t, said, "the library recorded it")
+	require.Empty(t, reported, "the library recorded it")
 }
 
 // TestAPermissionIsRecordedBeforeItsNamespacesExist checks that an operator that is being installed keeps its proof for

@@ -71,7 +71,7 @@ func requireInTurn(t *testing.T, w *world, actions ...olmcore.Action) {
 // TestPermissionsAreCopiedIntoTargetNamespaces checks that the copied CSVs own them.
 func TestPermissionsAreCopiedIntoTargetNamespaces(t *testing.T) {
 	w := withoutAPIs("a", "b", "ns")
-	w.more = []olmcore.Object{copyIn("a")} // that of b is not made yet
+	w.more = []olmcore.Object{copyIn("a")} // namespace b has none yet
 	labels := func(hash string) map[string]string {
 		return map[string]string{
 			"olm.owner": "cool.v1", "olm.owner.namespace": "a", "olm.owner.kind": "ClusterServiceVersion",
@@ -177,16 +177,16 @@ func TestConditionsForTheFirstGrant(t *testing.T) {
 		}, inCluster},
 		"the group's account is not confirmed": {[]string{""}, func(w *world) { w.group.Spec.ServiceAccountName = "weak" }, nil},
 		"the Role has other owners": {
-			[]string{""}, func(w *world) { w.role.OwnerReferences[0].UID = "other" }, []string{"say RoleChanged"},
+			[]string{""}, func(w *world) { w.role.OwnerReferences[0].UID = "other" }, []string{"report RoleChanged"},
 		},
-		"the Role lacks owner labels": {[]string{""}, func(w *world) { w.role.Labels = nil }, []string{"say RoleChanged"}},
+		"the Role lacks owner labels": {[]string{""}, func(w *world) { w.role.Labels = nil }, []string{"report RoleChanged"}},
 		"the Role grants less": {[]string{"a"}, func(w *world) {
 			w.role.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}
-		}, []string{"say RoleChanged"}},
+		}, []string{"report RoleChanged"}},
 		"the Role grants more":         {[]string{"a"}, func(w *world) { w.role.Rules = append(w.role.Rules, namespaces) }, inA},
-		"the binding has other owners": {[]string{""}, func(w *world) { w.binding.OwnerReferences = nil }, []string{"say RoleChanged"}},
-		"the binding has another role": {[]string{""}, func(w *world) { w.binding.RoleRef.Name = "other" }, []string{"say RoleChanged"}},
-		"it binds another account":     {[]string{""}, func(w *world) { w.binding.Subjects[0].Name = "other" }, []string{"say RoleChanged"}},
+		"the binding has other owners": {[]string{""}, func(w *world) { w.binding.OwnerReferences = nil }, []string{"report RoleChanged"}},
+		"the binding has another role": {[]string{""}, func(w *world) { w.binding.RoleRef.Name = "other" }, []string{"report RoleChanged"}},
+		"it binds another account":     {[]string{""}, func(w *world) { w.binding.Subjects[0].Name = "other" }, []string{"report RoleChanged"}},
 		"it binds more accounts": {[]string{""}, func(w *world) {
 			w.binding.Subjects = append(w.binding.Subjects, rbacv1.Subject{Kind: "User", Name: "eve"})
 		}, inCluster},
@@ -246,12 +246,12 @@ func TestGrantsAreRepairedAndWithdrawn(t *testing.T) {
 			clusterRole(w).DeletionTimestamp, clusterRole(w).Finalizers = ago(0), []string{"x"}
 		}, nil},
 		"both have another owner": {
-			"", func(w *world) { clusterRole(w).Labels, clusterBinding(w).Labels = nil, nil }, []string{"say NameConflict"},
+			"", func(w *world) { clusterRole(w).Labels, clusterBinding(w).Labels = nil, nil }, []string{"report NameConflict"},
 		},
 		"the role has another owner, the binding is being deleted": {"", func(w *world) {
 			clusterRole(w).Labels = nil
 			clusterBinding(w).DeletionTimestamp, clusterBinding(w).Finalizers = ago(0), []string{"x"}
-		}, []string{"say NameConflict"}},
+		}, []string{"report NameConflict"}},
 		"withdrawn while one is being deleted": {"", func(w *world) {
 			w.group.Status.Namespaces = []string{"ns"}
 			clusterRole(w).DeletionTimestamp, clusterRole(w).Finalizers = ago(0), []string{"x"}
@@ -260,16 +260,17 @@ func TestGrantsAreRepairedAndWithdrawn(t *testing.T) {
 		"binding missing, rule added": {
 			"", func(w *world) { w.more = w.more[:1]; clusterRole(w).Rules = append(clusterRole(w).Rules, everything) }, []string{"update ClusterRole " + name},
 		},
-		"binding missing, role not ours": {"", func(w *world) { w.more = w.more[:1]; clusterRole(w).Labels = nil }, []string{"say NameConflict"}},
+		"binding missing, role not ours": {"", func(w *world) { w.more = w.more[:1]; clusterRole(w).Labels = nil }, []string{"report NameConflict"}},
 		"it is on its way out": {
 			"", func(w *world) { clusterRole(w).DeletionTimestamp, clusterRole(w).Finalizers = ago(0), []string{"x"} }, nil,
 		},
 		"others labelled it": {"", func(w *world) { clusterRole(w).Labels["operators.coreos.com/cool.ns"] = "" }, nil},
 		"it is another's": {
-			"", func(w *world) { clusterRole(w).Labels = nil }, []string{"delete ClusterRoleBinding " + name, "say NameConflict"},
+			"", func(w *world) { clusterRole(w).Labels = nil }, []string{"delete ClusterRoleBinding " + name, "report NameConflict"},
 		},
 		"another CSV's": {
-			"", func(w *world) { clusterRole(w).Labels["olm.owner"] = "hot.v1" }, []string{"delete ClusterRoleBinding " + name, "say NameConflict"},
+			"", func(w *world) { clusterRole(w).Labels["olm.owner"] = "hot.v1" },
+			[]string{"delete ClusterRoleBinding " + name, "report NameConflict"},
 		},
 		"the cluster grants it by now": {"", func(w *world) { w.more = append(w.more, anywhere(pods)...) }, nil},
 		"and a form that differs is repaired all the same": {"", func(w *world) {
@@ -319,7 +320,7 @@ func TestGrantsAreRepairedAndWithdrawn(t *testing.T) {
 			"a", func(w *world) { binding(w).RoleRef.Kind = "ClusterRole" }, []string{"delete RoleBinding a/" + name},
 		},
 		"its owner is missing": {
-			"a", func(w *world) { role(w).OwnerReferences = nil }, []string{"delete RoleBinding a/" + name, "say NameConflict"},
+			"a", func(w *world) { role(w).OwnerReferences = nil }, []string{"delete RoleBinding a/" + name, "report NameConflict"},
 		},
 		"a label is missing": {"a", func(w *world) { delete(role(w).Labels, "olm.managed") }, []string{"update Role a/" + name}},
 		"the copied CSV is recreated": {
@@ -330,7 +331,8 @@ func TestGrantsAreRepairedAndWithdrawn(t *testing.T) {
 		"no permissions, copied": {"a", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil },
 			[]string{"delete RoleBinding a/" + name, "delete ClusterRole " + name, "delete Role a/" + name}},
 		"a user created the Role": {
-			"a", func(w *world) { role(w).Labels = nil; role(w).OwnerReferences = nil }, []string{"delete RoleBinding a/" + name, "say NameConflict"},
+			"a", func(w *world) { role(w).Labels = nil; role(w).OwnerReferences = nil },
+			[]string{"delete RoleBinding a/" + name, "report NameConflict"},
 		},
 	} {
 		t.Run(title, func(t *testing.T) {
@@ -360,7 +362,7 @@ func TestPermissionsWithoutRulesKeepGrantsOfOLM(t *testing.T) {
 	for title, c := range map[string]struct {
 		target  string
 		change  func(*world)
-		message string // of what is deleted, empty for nothing
+		message string // of the deletion, empty if nothing is deleted
 	}{
 		"in the cluster":          {"", func(*world) {}, ""},
 		"copied into a namespace": {"a", func(*world) {}, ""},
@@ -381,7 +383,7 @@ func TestPermissionsWithoutRulesKeepGrantsOfOLM(t *testing.T) {
 				w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = rules
 				w.install()
 				w.liftAsOLM(c.target)
-				if c.change(w); c.message == gone { // what OLM made has nothing but its name
+				if c.change(w); c.message == gone { // objects of OLM are recognized only by their name
 					for _, o := range w.more {
 						o.GetLabels()["olm.copiedFrom"] = "ns"
 					}
@@ -412,7 +414,7 @@ func (w *world) liftAsOLM(target string) {
 		w.more = []olmcore.Object{
 			&rbacv1.ClusterRole{ObjectMeta: lifted("ClusterRole", w.role.ObjectMeta),
 				Rules: append(slices.DeleteFunc(slices.Clone(w.role.Rules), func(r rbacv1.PolicyRule) bool {
-					return len(r.NonResourceURLs) > 0 // the API server refuses them in a Role
+					return len(r.NonResourceURLs) > 0 // the API server rejects them in a Role
 				}), namespaces)},
 			&rbacv1.ClusterRoleBinding{ObjectMeta: lifted("ClusterRoleBinding", w.binding.ObjectMeta), Subjects: w.binding.Subjects,
 				RoleRef: rbacv1.RoleRef{APIGroup: w.binding.RoleRef.APIGroup, Kind: "ClusterRole", Name: w.binding.RoleRef.Name}},

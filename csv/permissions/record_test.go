@@ -189,7 +189,7 @@ func TestInstallPlansOfAFormerAccountAreReported(t *testing.T) {
 	w := withoutAPIs("")
 	w.plan.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Namespace: "ns", Name: "weak"}
 	res := reconciled(t, w.input(t)).Result
-	require.Equal(t, []string{"say " + permissions.ReasonPermissionNotApproved}, lines(res))
+	require.Equal(t, []string{"report " + permissions.ReasonPermissionNotApproved}, lines(res))
 	require.Contains(t, res.Diagnostics[0].Message,
 		"because InstallPlan install-1 ran as ServiceAccount weak, which the OperatorGroup does not name any more.")
 	hold(w.csv, v1alpha1.CSVPhaseSucceeded, "InstallSucceeded", "", 0)

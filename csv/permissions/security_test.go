@@ -90,7 +90,7 @@ func requireWithin(t require.TestingT, w *world, allowed map[right]bool, actions
 			continue
 		}
 		if strings.HasPrefix(after.GetName(), "cools.example.com-v1-") {
-			continue // those of the API that came with the operator
+			continue // the ClusterRoles for the API of the operator
 		}
 		if record, is := after.(*rbacv1.ClusterRole); is && len(record.Rules) == 0 {
 			require.Nil(t, record.AggregationRule)
@@ -340,7 +340,7 @@ func TestPermissionsAddedToTheSpecLaterAreNotGranted(t *testing.T) {
 		w.converge(t)
 		w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = []rbacv1.PolicyRule{everything}
 		w.converge(t)
-		require.Empty(t, find[*rbacv1.ClusterRole](w, "", w.role.Name), "what was granted goes")
+		require.Empty(t, find[*rbacv1.ClusterRole](w, "", w.role.Name), "existing grants are withdrawn")
 		require.Empty(t, find[*rbacv1.Role](w, "a", w.role.Name))
 	}
 }
@@ -378,10 +378,10 @@ func TestPermissionsAreGrantedAsTheServiceAccountOfTheGroup(t *testing.T) {
 				o.Rules = nil
 			}
 		}
-		require.Equal(t, account, reconciled(t, w.input(t)).Actions[0].Identity(), "to repair is to grant")
+		require.Equal(t, account, reconciled(t, w.input(t)).Actions[0].Identity(), "a repair needs the permissions of the account, too")
 		w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
 		for _, a := range reconciled(t, w.input(t)).Actions {
-			require.Nil(t, a.Identity(), "an account that may do nothing must not keep what it was granted")
+			require.Nil(t, a.Identity(), "a withdrawal does not need the permissions of the account")
 		}
 	}
 }

@@ -123,7 +123,7 @@ func install(c *fake.Cluster, file string) error {
 	plan := csvtest.Plan(v)
 	plan.UID, plan.ResourceVersion = "", ""
 	return errors.Join(c.Create(planned...), c.Create(plan.DeepCopy()), fake.Edit(c, plan.Namespace, plan.Name, func(p *v1alpha1.InstallPlan) {
-		p.Status = plan.Status // which a user could not write
+		p.Status = plan.Status // a user could not write them
 	}))
 }
 
@@ -184,7 +184,7 @@ func TestConvergenceDespiteLostWrites(t *testing.T) {
 					return c, world.prepare(c, func() error { return d.Settle(context.Background()) })
 				},
 				Controllers: func(*fake.Cluster) []fake.Controller { return controllers() },
-				Ignore: []invariant.Ignore{{ // how often a CSV went through its phases is the history of a run
+				Ignore: []invariant.Ignore{{ // the number of phase changes differs between runs
 					Kind: schema.GroupKind{Group: v1alpha1.GroupName, Kind: v1alpha1.ClusterServiceVersionKind}, Path: []string{"status", "conditions"},
 				}},
 			}
@@ -235,7 +235,7 @@ func TestGrantsAreDeletedWithTheOperator(t *testing.T) {
 	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {
 		require.Zero(t, count(c, kind), kind)
 	}
-	require.NotNil(t, fake.Find[*rbacv1.ClusterRole](c, "", "cools.example.com-v1-edit"), "it outlives the version")
+	require.NotNil(t, fake.Find[*rbacv1.ClusterRole](c, "", "cools.example.com-v1-edit"), "it is not deleted with the CSV")
 	require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "cools.example.com"}, metav1.DeleteOptions{}))
 	require.NoError(t, c.Settle())
 	require.Nil(t, fake.Find[*rbacv1.ClusterRole](c, "", "cools.example.com-v1-edit"))

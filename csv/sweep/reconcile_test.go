@@ -132,7 +132,7 @@ func TestReconcileFindsOrphans(t *testing.T) {
 			require.Equal(t, c.requeue, res.RequeueAfter)
 			in.Config.SweepDelete = false
 			reported := reconciled(t, in).Result
-			require.Empty(t, reported.Actions, "it reports only, unless told otherwise")
+			require.Empty(t, reported.Actions, "without SweepDelete it only reports")
 			require.Equal(t, res.Diagnostics, reported.Diagnostics)
 		})
 	}

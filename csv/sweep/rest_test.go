@@ -55,13 +55,13 @@ func TestRestSkipsKindsThatAreNeverWatched(t *testing.T) {
 	done.Status.Phase = v1alpha1.InstallPlanPhaseComplete
 	role := &rbacv1.ClusterRole{ObjectMeta: orphan("role", olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "lost.v1"})}
 	rests := []olmcore.Object{version("cool.v1", "1"), priority("fast", "cool.v1")}
-	type look struct {
-		at      time.Duration
-		objects []olmcore.Object
-		reads   bool
-		said    int
+	type call struct {
+		at       time.Duration
+		objects  []olmcore.Object
+		reads    bool
+		reported int
 	}
-	for name, looks := range map[string][]look{
+	for name, calls := range map[string][]call{
 		"nothing changes": {
 			{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, rests, false, 0},
 			{69 * time.Minute, rests, false, 0},
@@ -106,7 +106,7 @@ func TestRestSkipsKindsThatAreNeverWatched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var rest *sweep.Rest
-			for i, l := range looks {
+			for i, l := range calls {
 				snapshot, err := olmcore.NewSnapshot(l.objects, olmcore.Everything)
 				require.NoError(t, err)
 				r := &listing{Reader: snapshot}
@@ -114,10 +114,10 @@ func TestRestSkipsKindsThatAreNeverWatched(t *testing.T) {
 				require.NoError(t, err)
 				in.Now = now.Add(l.at)
 				out := reconciled(t, in)
-				require.Equal(t, l.reads, slices.Contains(r.kinds, "PriorityClass"), "look %d", i)
-				require.Equal(t, l.reads, slices.Contains(r.kinds, "ConsoleLink"), "look %d", i)
+				require.Equal(t, l.reads, slices.Contains(r.kinds, "PriorityClass"), "call %d", i)
+				require.Equal(t, l.reads, slices.Contains(r.kinds, "ConsoleLink"), "call %d", i)
 				require.Contains(t, r.kinds, "ClusterRole")
-				require.Len(t, out.Diagnostics, l.said, "look %d", i)
+				require.Len(t, out.Diagnostics, l.reported, "call %d", i)
 				rest = rest.After(in, out)
 			}
 		})
