@@ -22,18 +22,18 @@ func labelNamespaces(f *facts) olmcore.Result {
 	if !f.in.Namespaces.Complete || !computed || f.group.UID == "" {
 		return olmcore.Result{}
 	}
+	key := owned.GroupLabelPrefix + string(f.group.UID)
 	watches := sets.New(watched...)
 	var actions []olmcore.Action
 	for _, n := range f.in.Namespaces.Items {
-		actions = append(actions, labelNamespace(f.group, n, watches.Has(n.Name))...)
+		actions = append(actions, labelNamespace(f.group, n, key, watches.Has(n.Name))...)
 	}
 	slices.SortFunc(actions, deployment.ByTarget)
 	return olmcore.Result{Actions: actions}
 }
 
-// labelNamespace adds the label to a namespace, or removes it.
-func labelNamespace(g *operatorsv1.OperatorGroup, n *corev1.Namespace, isWatched bool) []olmcore.Action {
-	key := owned.GroupLabelPrefix + string(g.UID)
+// labelNamespace adds the label with a key to a namespace that the OperatorGroup watches, and removes it from others.
+func labelNamespace(g *operatorsv1.OperatorGroup, n *corev1.Namespace, key string, isWatched bool) []olmcore.Action {
 	_, hasLabel := n.Labels[key]
 	if hasLabel == isWatched || n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating {
 		return nil
