@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// published is an original of about the size of those in the community catalogs: 50 KB.
+// published returns an original of the size of those in the community catalogs, about 50 KB.
 func published() *version {
 	c := source("")
 	c.Spec.Description = strings.Repeat("An operator that does what operators do. ", 200)
@@ -35,7 +35,7 @@ func published() *version {
 	return c
 }
 
-// many are the copies of a published original in n namespaces.
+// many returns an Input with the copies of a published original in n namespaces.
 func many(n int, slim bool) copies.Input {
 	in := world("")
 	c := published()
@@ -52,7 +52,7 @@ func many(n int, slim bool) copies.Input {
 	return in
 }
 
-// BenchmarkReconcile is an original with 1,000 slim copies: at rest, and once it changed.
+// BenchmarkReconcile reconciles an original with 1,000 slim copies, at rest and after a change.
 func BenchmarkReconcile(b *testing.B) {
 	in := many(1000, true)
 	out := reconciled(b, in)
@@ -83,7 +83,7 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// BenchmarkWrites makes the writes that BenchmarkReconcile/spec_changed asks for, and decides nothing.
+// BenchmarkWrites builds only the writes of BenchmarkReconcile/spec_changed.
 func BenchmarkWrites(b *testing.B) {
 	in := many(1000, true)
 	changed := in.Sources.Items[0].DeepCopy()
@@ -98,7 +98,7 @@ func BenchmarkWrites(b *testing.B) {
 	}
 }
 
-// BenchmarkGather reads what one of 100 operators with copies in 1,000 namespaces needs, and decides with its
+// BenchmarkGather reads the Input of one of 100 operators with copies in 1,000 namespaces, and reconciles it with its
 // Checkpoint.
 func BenchmarkGather(b *testing.B) {
 	objects := []olmcore.Object{groupOf("")}
@@ -129,7 +129,7 @@ func BenchmarkGather(b *testing.B) {
 	}
 }
 
-// BenchmarkSlim is what a cache does with each copy that comes.
+// BenchmarkSlim measures Slim for each copy that a cache receives.
 func BenchmarkSlim(b *testing.B) {
 	c := copyOf(published(), "a")
 	b.ReportAllocs()
@@ -138,8 +138,8 @@ func BenchmarkSlim(b *testing.B) {
 	}
 }
 
-// BenchmarkHeap is what a cache holds of copies, as they come from an API server, whole and slim. Of whole ones 1,000
-// are measured, as 100,000 do not fit; slim ones have in common what controllers.Transform keeps once.
+// BenchmarkHeap measures the memory of a cache of whole and of slim copies, decoded as from an API server. It measures
+// 1,000 whole copies, because 100,000 do not fit. Slim copies share the strings that controllers.Transform shares.
 func BenchmarkHeap(b *testing.B) {
 	data, err := json.Marshal(copyOf(published(), "namespace"))
 	require.NoError(b, err)
@@ -153,7 +153,7 @@ func BenchmarkHeap(b *testing.B) {
 				held, parts := make([]olmcore.Object, c.n), share.New()
 				before := heap()
 				for i := range held {
-					var o version // decoded anew, as nothing is shared then
+					var o version // decoded again, so that copies share no memory
 					if err := json.Unmarshal(data, &o); err != nil {
 						b.Fatal(err)
 					}

@@ -19,7 +19,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Each namespace that an operator watches gets a copy of its version.
+// Reconcile creates a copy in each namespace that an operator watches.
 func ExampleReconcile() {
 	snapshot, err := olmcore.NewSnapshot(operator(), olmcore.Everything)
 	if err != nil {
@@ -42,14 +42,14 @@ func ExampleReconcile() {
 	// create ClusterServiceVersion shop/etcd.v1 CopyMissing
 }
 
-// A change of a version concerns its own copies.
+// A change of a ClusterServiceVersion affects its own copies.
 func ExampleAffected() {
 	fmt.Println(copies.Affected(&v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "etcd.v1"}}))
 	// Output:
 	// [ops/etcd.v1]
 }
 
-// operator is an operator that runs and watches two namespaces.
+// operator returns the objects of an operator that runs and watches two namespaces.
 func operator() []olmcore.Object {
 	version := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ops", Name: "etcd.v1", UID: "1", ResourceVersion: "8",
@@ -74,7 +74,7 @@ func operator() []olmcore.Object {
 	}
 }
 
-// Of copies a cache keeps metadata, phase and hashes.
+// A slim copy has metadata, phase and hashes, but no spec.
 func ExampleSlim() {
 	copied := operator()[0].(*v1alpha1.ClusterServiceVersion)
 	copied.Namespace, copied.Labels = "shop", map[string]string{v1alpha1.CopiedLabelKey: "ops"}

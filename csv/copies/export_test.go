@@ -4,17 +4,17 @@ package copies
 
 import "github.com/olmcore/olm/olmcore"
 
-// UpdatesOf returns the function that makes the writes of all copies of an Input, once it is decided that they differ.
+// UpdatesOf returns a function that builds the updates of all copies of an Input.
 func UpdatesOf(in Input) func() []olmcore.Action {
-	f := factsOf(in)
-	want, err := prototypeOf(f.source)
+	f := observe(&in)
+	desired, err := prototypeOf(f.source)
 	if err != nil {
 		panic(err)
 	}
-	var stale []differing
-	for i := range f.there {
-		d, _, _ := want.compare(&f.there[i])
-		stale = append(stale, d)
+	var all []outdated
+	for i := range f.others {
+		o, _, _ := desired.compare(&f.others[i])
+		all = append(all, o)
 	}
-	return func() []olmcore.Action { return want.updates(stale) }
+	return func() []olmcore.Action { return desired.updates(all) }
 }

@@ -24,7 +24,7 @@ var now, namespace = csvtest.Now, csvtest.Namespace
 
 var key = types.NamespacedName{Namespace: "ns", Name: "cool.v1"}
 
-// source is an operator of namespace ns that watches the targets, as annotations write them.
+// source returns an original in namespace ns whose operator watches the targets, written as in the annotation.
 func source(targets string) *version {
 	c := csvtest.Operator("cool.v1", 1)
 	c.Annotations["olm.targetNamespaces"] = targets
@@ -36,7 +36,7 @@ func source(targets string) *version {
 	return c
 }
 
-// copyOf is what a copy shall be.
+// copyOf returns the desired copy of an original in a namespace.
 func copyOf(c *version, to string) *version {
 	o := &version{Spec: *c.Spec.DeepCopy(), Status: *c.Status.DeepCopy()}
 	o.Namespace, o.Name, o.UID, o.ResourceVersion = to, c.Name, types.UID("copy-"+to), "20"
@@ -70,7 +70,8 @@ func olmConfig(disabled *bool) *operatorsv1.OLMConfig {
 	return c
 }
 
-// world is an operator that watches the targets in a cluster of the namespaces ns, a, b and c, with its copies.
+// world returns an Input with the namespaces ns, a, b and c, an original whose operator watches the targets, and its
+// copies.
 func world(targets ...string) copies.Input {
 	c := source(strings.Join(targets, ","))
 	in := copies.Input{
@@ -88,7 +89,7 @@ func world(targets ...string) copies.Input {
 	return in
 }
 
-// slimmed is an Input as a cache of slim copies has it.
+// slimmed returns an Input with slim copies, as a cache contains them.
 func slimmed(in copies.Input) copies.Input {
 	in.Copies.Items = append([]*version(nil), in.Copies.Items...)
 	for i, c := range in.Copies.Items {
@@ -108,8 +109,8 @@ func reconciled(t require.TestingT, in copies.Input) copies.Outcome {
 	return out
 }
 
-// said is a result in a line for each action and diagnostic.
-func said(res olmcore.Result) (lines []string) {
+// lines returns one line for each action and each Diagnostic.
+func lines(res olmcore.Result) (lines []string) {
 	for _, a := range res.Actions {
 		verb, target, cause := a.Describe()
 		lines = append(lines, fmt.Sprintf("%s %s (%s)", verb, target, cause.Reason))
@@ -120,7 +121,7 @@ func said(res olmcore.Result) (lines []string) {
 	return lines
 }
 
-// copyIn is the copy of an Input in a namespace, to be changed.
+// copyIn returns the copy of an Input in a namespace, so that a test can change it.
 func copyIn(t testing.TB, in *copies.Input, to string) *version {
 	t.Helper()
 	for i, c := range in.Copies.Items {

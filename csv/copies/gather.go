@@ -50,8 +50,9 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	return in, nil
 }
 
-// readCopies reads the copies and the namespaces in which they are or shall be. Copies in all namespaces are read by
-// name: the label that they have in common with those of all other operators of the namespace would select these too.
+// readCopies reads the copies, and the namespaces that have one or should have one. If the operator watches all
+// namespaces, the copies are read by name, because their label also selects the copies of all other operators of the
+// namespace.
 func (in *Input) readCopies(reads *read.Reads, targets group.Targets) {
 	if targets.All() {
 		in.Namespaces = read.List[*corev1.Namespace](reads, metav1.NamespaceAll, nil)
@@ -61,9 +62,8 @@ func (in *Input) readCopies(reads *read.Reads, targets group.Targets) {
 		}
 	}
 	from := labels.SelectorFromSet(labels.Set{olmcore.LabelCopiedFrom: in.Key.Namespace})
-	labelled := read.Only(read.List[*v1alpha1.ClusterServiceVersion](reads, metav1.NamespaceAll, from), func(c *v1alpha1.ClusterServiceVersion) bool {
-		return copied.From(in.Key, c)
-	})
+	isOurs := func(c *v1alpha1.ClusterServiceVersion) bool { return copied.From(in.Key, c) }
+	labelled := read.Only(read.List[*v1alpha1.ClusterServiceVersion](reads, metav1.NamespaceAll, from), isOurs)
 	names := targets.Named()
 	for _, c := range labelled.Items {
 		names = append(names, c.Namespace)
@@ -74,7 +74,7 @@ func (in *Input) readCopies(reads *read.Reads, targets group.Targets) {
 	in.Copies = read.Join(labelled, namedIn(reads, in.Key, in.Namespaces.Items))
 }
 
-// namedIn reads the ClusterServiceVersions of a name in some namespaces, but the original.
+// namedIn reads the ClusterServiceVersions with the name of the original in some namespaces. It omits the original.
 func namedIn(
 	reads *read.Reads, key types.NamespacedName, namespaces []*corev1.Namespace,
 ) olmcore.Observed[*v1alpha1.ClusterServiceVersion] {

@@ -23,7 +23,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// atRest are operators that have nothing to do.
+// atRest returns Inputs without anything to do.
 func atRest() map[string]copies.Input {
 	inputs := map[string]copies.Input{}
 	for _, targets := range [][]string{{""}, {"a", "b"}, {"ns"}} {
@@ -33,8 +33,9 @@ func atRest() map[string]copies.Input {
 	return inputs
 }
 
-// TestAnOperatorWithoutCopiesIsNotEncoded: at a start most are looked at for nothing else.
-func TestAnOperatorWithoutCopiesIsNotEncoded(t *testing.T) {
+// TestOriginalsWithoutCopiesAreNotEncoded checks that an original that needs no copies costs no encoding. Most
+// originals of a cluster need none.
+func TestOriginalsWithoutCopiesAreNotEncoded(t *testing.T) {
 	allocations := func(annotations int) float64 {
 		in := world("ns")
 		for i := range annotations {
@@ -46,7 +47,7 @@ func TestAnOperatorWithoutCopiesIsNotEncoded(t *testing.T) {
 	require.Equal(t, allocations(0), allocations(1000))
 }
 
-func TestCopiesAtRestWithTheirCheckpointAllocateNothing(t *testing.T) {
+func TestReconcileWithCheckpointAllocatesNothing(t *testing.T) {
 	for name, in := range atRest() {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, invariant.CheckpointSound(copies.Reconcile, in))
@@ -60,7 +61,7 @@ func TestCopiesAtRestWithTheirCheckpointAllocateNothing(t *testing.T) {
 	}
 }
 
-// encoded are the parts of an Input that JSON has.
+// encoded contains the fields of an Input that the fuzz test reads from JSON.
 type encoded struct {
 	Key            types.NamespacedName
 	Config         copies.Config
@@ -72,7 +73,7 @@ type encoded struct {
 	Events         olmcore.Observed[*corev1.Event]
 }
 
-// FuzzReconcile takes any bytes for an original, its copies, and everything around them.
+// FuzzReconcile decodes an original, its copies and all other objects from any bytes.
 func FuzzReconcile(f *testing.F) {
 	for _, in := range atRest() {
 		data, err := json.Marshal(encoded{in.Key, in.Config, in.Sources, in.OperatorGroups, in.Copies, in.Namespaces, in.OLMConfigs, in.Events})
@@ -98,7 +99,7 @@ func FuzzReconcile(f *testing.F) {
 	})
 }
 
-// FuzzSlim takes any bytes for a copy.
+// FuzzSlim decodes a copy from any bytes.
 func FuzzSlim(f *testing.F) {
 	data, err := json.Marshal(copyOf(source(""), "a"))
 	if err != nil {
@@ -117,8 +118,7 @@ func FuzzSlim(f *testing.F) {
 	})
 }
 
-// TestLaws hold for any Input.
-func TestLaws(t *testing.T) {
+func TestLawsHoldForRandomInputs(t *testing.T) {
 	vocabulary := gen.Vocabulary{
 		Now: now, Namespace: "ns", Names: []string{"cool.v1", "a", "b", "cluster", "group"},
 		Words: map[string][]string{"phase": {"", "Succeeded", "Failed"}, "reason": {"", "Copied", "InstallSucceeded", "NoOperatorGroup"}, "namespaces": {"", "a"}},
@@ -133,19 +133,18 @@ func TestLaws(t *testing.T) {
 		if rapid.Bool().Draw(t, "copies that are there") {
 			in.Copies, in.Namespaces = base.Copies, base.Namespaces
 		}
-		for _, c := range in.Sources.Items { // release and quantities of any text cannot be recorded
+		for _, c := range in.Sources.Items { // a release or quantity with any text cannot be recorded
 			c.Spec = base.Sources.Items[0].Spec
 		}
 		for _, complete := range []*bool{&in.Sources.Complete, &in.Copies.Complete, &in.OperatorGroups.Complete, &in.Namespaces.Complete, &in.OLMConfigs.Complete, &in.Events.Complete} {
-			*complete = true // items of what was not read are refused
+			*complete = true // an incomplete list with items is an InputError
 		}
 		require.NoError(t, invariant.Laws(reconcile, in))
 		require.NoError(t, invariant.CheckpointSound(copies.Reconcile, in))
 	})
 }
 
-// TestGatherReadsWhatReconcileLooksAt.
-func TestGatherReadsWhatReconcileLooksAt(t *testing.T) {
+func TestGatherReadsCopiesAndNamespacesOfTheTargets(t *testing.T) {
 	for name, tt := range map[string]struct {
 		targets    string
 		absent     bool
@@ -159,7 +158,7 @@ func TestGatherReadsWhatReconcileLooksAt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := world("")
-			unlabelled := copyIn(t, &w, "a") // what has the name is read, whatever it is
+			unlabelled := copyIn(t, &w, "a") // any object with the name is read
 			unlabelled.Labels = nil
 			other := copyOf(source(""), "a")
 			other.Name = "other"
@@ -193,7 +192,7 @@ func TestGatherReadsWhatReconcileLooksAt(t *testing.T) {
 	}
 }
 
-func TestGatherErrors(t *testing.T) {
+func TestGatherReturnsFailedReads(t *testing.T) {
 	nothing, err := olmcore.NewSnapshot(nil)
 	require.NoError(t, err)
 	_, err = copies.Gather(t.Context(), nothing, key, copies.Config{})
@@ -201,8 +200,9 @@ func TestGatherErrors(t *testing.T) {
 	require.False(t, apierrors.IsNotFound(err))
 }
 
-// TestGatherReadsTheEventWhereTheOLMConfigSaysWhether: it is in no cache, and costs a request.
-func TestGatherReadsTheEventWhereTheOLMConfigSaysWhether(t *testing.T) {
+// TestGatherReadsTheEventOnlyIfTheOLMConfigSetsTheOption checks that Gather reads the Event only if it may exist,
+// because Events are not cached.
+func TestGatherReadsTheEventOnlyIfTheOLMConfigSetsTheOption(t *testing.T) {
 	c := source("")
 	event := &corev1.Event{}
 	event.Namespace, event.Name = "ns", copies.EventName(c)
@@ -215,7 +215,7 @@ func TestGatherReadsTheEventWhereTheOLMConfigSaysWhether(t *testing.T) {
 	}
 }
 
-func TestAffected(t *testing.T) {
+func TestAffectedReturnsOriginals(t *testing.T) {
 	all, own := []types.NamespacedName{{}}, []types.NamespacedName{key}
 	unmarked := copyOf(source(""), "a")
 	unmarked.Labels = nil
@@ -230,26 +230,27 @@ func TestAffected(t *testing.T) {
 		object olmcore.Object
 		want   []types.NamespacedName
 	}{
-		"an original":                {source(""), own},
-		"a copy wakes its original":  {copyOf(source(""), "a"), own},
-		"a slim one, too":            {copies.Slim(copyOf(source(""), "a")), own},
-		"a copy without its label":   {unmarked, []types.NamespacedName{{Namespace: "a", Name: "cool.v1"}, key}},
-		"a copy of somewhere else":   {foreign, []types.NamespacedName{{Namespace: "b", Name: "cool.v1"}, key}},
-		"a group":                    {groupOf(""), []types.NamespacedName{{Namespace: "ns"}}},
-		"a namespace":                {namespace("a", nil), all},
-		"the OLMConfig":              {olmConfig(nil), all},
-		"another OLMConfig":          {other, nil},
-		"the Event":                  {event("DisabledCopiedCSVs"), own},
-		"another Event":              {event("x"), nil},
-		"another kind":               {&corev1.Pod{}, nil},
-		"a version without metadata": {&version{}, nil},
+		"an original":                 {source(""), own},
+		"a copy":                      {copyOf(source(""), "a"), own},
+		"a slim copy":                 {copies.Slim(copyOf(source(""), "a")), own},
+		"a copy without its label":    {unmarked, []types.NamespacedName{{Namespace: "a", Name: "cool.v1"}, key}},
+		"a copy of another namespace": {foreign, []types.NamespacedName{{Namespace: "b", Name: "cool.v1"}, key}},
+		"a group":                     {groupOf(""), []types.NamespacedName{{Namespace: "ns"}}},
+		"a namespace":                 {namespace("a", nil), all},
+		"the OLMConfig":               {olmConfig(nil), all},
+		"another OLMConfig":           {other, nil},
+		"the Event":                   {event("DisabledCopiedCSVs"), own},
+		"another Event":               {event("x"), nil},
+		"another kind":                {&corev1.Pod{}, nil},
+		"a CSV without metadata":      {&version{}, nil},
 	} {
 		require.Equal(t, c.want, copies.Affected(c.object), name)
 	}
 }
 
-// TestWhomAChangeConcerns of those that Affected means by one key for all.
-func TestWhomAChangeConcerns(t *testing.T) {
+// TestConcernedSelectsOriginals checks which originals Concerned selects for changes for which Affected returns a
+// wildcard.
+func TestConcernedSelectsOriginals(t *testing.T) {
 	global, some, itself := source(""), source("a,b"), source("ns")
 	leaving := namespace("a", nil)
 	leaving.Status.Phase = corev1.NamespaceTerminating
@@ -258,12 +259,12 @@ func TestWhomAChangeConcerns(t *testing.T) {
 		global, some, itself bool
 	}{
 		"a new namespace":               {nil, namespace("a", nil), true, true, false},
-		"one that goes":                 {namespace("a", nil), leaving, true, true, false},
+		"a terminating namespace":       {namespace("a", nil), leaving, true, true, false},
 		"the namespace of the original": {nil, namespace("ns", nil), true, true, true},
-		"one that some do not watch":    {nil, namespace("z", nil), true, false, false},
+		"a namespace that few watch":    {nil, namespace("z", nil), true, false, false},
 		"an OLMConfig":                  {nil, olmConfig(new(true)), true, false, false},
 		"a group of the namespace":      {nil, groupOf(""), true, true, true},
-		"another group":                 {nil, &operatorsv1.OperatorGroup{}, false, false, false},
+		"an OperatorGroup elsewhere":    {nil, &operatorsv1.OperatorGroup{}, false, false, false},
 		"another kind":                  {nil, source(""), true, true, true},
 	} {
 		concerned := copies.Concerned(c.old, c.next)
@@ -272,8 +273,8 @@ func TestWhomAChangeConcerns(t *testing.T) {
 	require.Nil(t, copies.Concerned(namespace("a", nil), namespace("a", map[string]string{"team": "x"})), "labels of a namespace")
 }
 
-// TestWhatChangesTheOutcomeIsAffected takes away each object of a world in turn.
-func TestWhatChangesTheOutcomeIsAffected(t *testing.T) {
+// TestAffectedNamesOriginalsWhoseOutcomeChanges removes each object of a world in turn.
+func TestAffectedNamesOriginalsWhoseOutcomeChanges(t *testing.T) {
 	w := world("")
 	w.OLMConfigs = olmcore.Found(olmConfig(new(true)))
 	leaving := namespace("c", nil)
@@ -285,7 +286,7 @@ func TestWhatChangesTheOutcomeIsAffected(t *testing.T) {
 		in, err := copies.Gather(t.Context(), snapshot, key, copies.Config{ProtectedNamespaces: []string{"b"}})
 		require.NoError(t, err)
 		in.Now = now
-		return said(reconciled(t, in).Result)
+		return lines(reconciled(t, in).Result)
 	}
 	whole := outcome(objects)
 	require.Len(t, whole, 3)
@@ -297,9 +298,9 @@ func TestWhatChangesTheOutcomeIsAffected(t *testing.T) {
 	}
 }
 
-// TestCopiesThatSettle apply what comes out until nothing does: the set of copies is what it shall be (with two
-// managers and lost writes in package fake/olm).
-func TestCopiesThatSettle(t *testing.T) {
+// TestCopiesConverge runs actions until none are left, and checks that exactly the desired copies exist. Package
+// fake/olm tests two managers and lost writes.
+func TestCopiesConverge(t *testing.T) {
 	in := world("")
 	copyIn(t, &in, "b").Spec.Description = "tampered"
 	in.Copies.Items = in.Copies.Items[1:]
@@ -338,5 +339,5 @@ func TestCopiesThatSettle(t *testing.T) {
 		require.Empty(t, c.OwnerReferences)
 		require.Empty(t, c.Finalizers)
 	}
-	require.ElementsMatch(t, []string{"a", "b", "c", "z"}, of, "it watches all: a copy in a namespace that was not read stays")
+	require.ElementsMatch(t, []string{"a", "b", "c", "z"}, of, "the operator watches all namespaces, so a copy in an unread namespace stays")
 }

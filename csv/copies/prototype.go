@@ -14,20 +14,22 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// prototype is what every copy of an original holds: name, labels, annotations, spec and status. Its parts are shared
-// by all actions that write it.
+// prototype contains the parts that all copies of an original have in common: name, labels, annotations, spec and
+// status. All actions that write copies share its memory.
 type prototype struct {
 	copy    v1alpha1.ClusterServiceVersion
 	content content
 	why     olmcore.Cause
-	// unlike are contents that stand for those of slim copies, by their annotationKeys: see writeWhole.
+	// unlike contains contents that replace the unknown contents of slim copies, by their annotationKeys. See writeWhole.
 	unlike map[string]*v1alpha1.ClusterServiceVersion
 }
 
+// prototypeOf returns the prototype of the copies of an original.
+//
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, csvCopyPrototype.
 func prototypeOf(source *v1alpha1.ClusterServiceVersion) (*prototype, error) {
 	p := &prototype{unlike: map[string]*v1alpha1.ClusterServiceVersion{}, why: olmcore.Cause{
-		Reason: ReasonCopyDiffers, Message: "it does not hold what ClusterServiceVersion " + source.Namespace + "/" + source.Name + " does",
+		Reason: ReasonCopyDiffers, Message: "it differs from ClusterServiceVersion " + source.Namespace + "/" + source.Name,
 	}}
 	c := &p.copy
 	c.Name = source.Name
@@ -46,52 +48,86 @@ func prototypeOf(source *v1alpha1.ClusterServiceVersion) (*prototype, error) {
 	return p, err
 }
 
-// in returns the copy for a namespace, without its status, which cannot be created along.
+// in returns the copy for a namespace. It has no status, because a create request cannot set it.
 func (p *prototype) in(namespace string) *v1alpha1.ClusterServiceVersion {
 	c := p.copy
 	c.Namespace, c.Status = namespace, v1alpha1.ClusterServiceVersionStatus{}
 	return &c
 }
 
-// differing is an observed copy that does not hold what it should.
-type differing struct {
-	*found
-	// held: all but its status is as it should be.
-	held bool
+// comparison is the result of comparing the namespaces that should have a copy with the observed copies.
+type comparison struct {
+	missing  []string // the namespaces without a ClusterServiceVersion of the name
+	taken    []string // the namespaces in which it is not a copy of the original
+	outdated []outdated
 }
 
-// compare reports whether an observed copy differs from what it should hold.
-func (p *prototype) compare(have *found) (d differing, differs bool, err error) {
+// compareCopies compares the observed copies in some namespaces with the desired copy. Copies that are being deleted
+// are omitted.
+func compareCopies(f *facts, desired *prototype, namespaces []string) (comparison, error) {
+	var found comparison
+	for _, namespace := range namespaces {
+		have := f.otherIn(namespace)
+		switch {
+		case have == nil:
+			found.missing = append(found.missing, namespace)
+			continue
+		case !have.isCopy:
+			found.taken = append(found.taken, namespace)
+			continue
+		case have.csv.DeletionTimestamp != nil, have.deleteFor.Reason != "":
+			continue
+		}
+		o, isOutdated, err := desired.compare(have)
+		if err != nil {
+			return comparison{}, err
+		}
+		if isOutdated {
+			found.outdated = append(found.outdated, o)
+		}
+	}
+	return found, nil
+}
+
+// outdated is an observed copy whose content differs from the desired copy.
+type outdated struct {
+	copy *other
+	// onlyStatus is true if only its status differs.
+	onlyStatus bool
+}
+
+// compare reports whether an observed copy differs from the desired copy.
+func (p *prototype) compare(have *other) (o outdated, isOutdated bool, err error) {
 	content := have.content
-	if !have.slim {
-		if content, err = contentOf(have.ClusterServiceVersion); err != nil {
-			return d, false, &olmcore.InputError{
-				Field: "Copies", Problem: "has " + have.Namespace + "/" + have.Name + ", which cannot be encoded: " + err.Error(),
+	if !have.isSlim {
+		if content, err = contentOf(have.csv); err != nil {
+			return o, false, &olmcore.InputError{
+				Field: "Copies", Problem: "has " + have.csv.Namespace + "/" + have.csv.Name + ", which cannot be encoded: " + err.Error(),
 			}
 		}
 	}
-	d = differing{have, content.spec == p.content.spec && len(have.OwnerReferences) == 0}
-	return d, !d.held || content.status != p.content.status, nil
+	o = outdated{copy: have, onlyStatus: content.spec == p.content.spec && len(have.csv.OwnerReferences) == 0}
+	return o, !o.onlyStatus || content.status != p.content.status, nil
 }
 
-// updates return what makes copies hold what they should: first all but the status, then that. The objects of all are
-// allocated together, as there may be thousands.
-func (p *prototype) updates(all []differing) []olmcore.Action {
+// updates returns the updates of copies to the desired content. The status is written by a later call if anything else
+// differs. All objects are allocated together, because there may be thousands.
+func (p *prototype) updates(all []outdated) []olmcore.Action {
 	objects := make([]struct {
 		before, after v1alpha1.ClusterServiceVersion
 	}, len(all))
 	actions := make([]olmcore.Action, len(all))
-	for i, have := range all {
-		before, after := have.ClusterServiceVersion, &objects[i].after
-		if have.slim {
+	for i, o := range all {
+		before, after := o.copy.csv, &objects[i].after
+		if o.copy.isSlim {
 			before = &objects[i].before
-			p.writeWhole(before, have)
+			p.writeWhole(before, o)
 		}
-		after.TypeMeta = have.TypeMeta
-		after.ObjectMeta = have.ObjectMeta
+		after.TypeMeta = o.copy.csv.TypeMeta
+		after.ObjectMeta = o.copy.csv.ObjectMeta
 		after.Spec = p.copy.Spec
 		after.Labels, after.Annotations = p.copy.Labels, p.copy.Annotations
-		if have.held {
+		if o.onlyStatus {
 			after.Status = p.copy.Status
 			actions[i] = olmcore.UpdateStatusOf(before, after, p.why)
 			continue

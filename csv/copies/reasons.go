@@ -2,6 +2,8 @@
 
 package copies
 
+import "github.com/olmcore/olm/csv/internal/read"
+
 // Reasons of this package's Causes. The reasons of deletions are listed in the order in which they are checked.
 const (
 	// ReasonCopyMissing means that a copy is created in a namespace that the operator watches. Nothing to do.
@@ -33,7 +35,7 @@ const (
 const (
 	// ReasonNotObserved means that a list was not read, so the copies that depend on it stay as they are. Give the
 	// caller access to the kind in the message.
-	ReasonNotObserved = "NotObserved"
+	ReasonNotObserved = read.ReasonNotObserved
 	// ReasonNameTaken means that a namespace has a ClusterServiceVersion of the same name that is not a copy of the
 	// original. The namespace gets no copy, so its users do not see the operator. Delete one of the two
 	// ClusterServiceVersions.

@@ -19,9 +19,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestWhichCopiesThereAre has, for each reason to make, change or delete a copy, what is done: with whole copies and
-// with slim ones alike.
-func TestWhichCopiesThereAre(t *testing.T) {
+// TestReconcileCreatesUpdatesAndDeletesCopies checks each reason to create, update or delete a copy, with whole and
+// with slim copies.
+func TestReconcileCreatesUpdatesAndDeletesCopies(t *testing.T) {
 	without := func(to ...string) func(*copies.Input) {
 		return func(in *copies.Input) {
 			in.Copies.Items = slices.DeleteFunc(in.Copies.Items, func(c *version) bool { return slices.Contains(to, c.Namespace) })
@@ -51,44 +51,88 @@ func TestWhichCopiesThereAre(t *testing.T) {
 		change  []func(*copies.Input)
 		want    []string
 	}{
-		"all there":                            {[]string{""}, nil, nil},
-		"one is missing":                       {[]string{""}, []func(*copies.Input){without("a")}, []string{createA}},
-		"none in the operator's own namespace": {[]string{"ns"}, nil, nil},
-		"targets by name":                      {[]string{"a", "ns"}, []func(*copies.Input){without("a")}, []string{createA}},
-		"a target that does not exist":         {[]string{"a", "z"}, nil, nil},
-		"a namespace that goes gets none":      {[]string{""}, []func(*copies.Input){without("a"), leaving}, nil},
-		"in a namespace that goes it stays":    {[]string{""}, []func(*copies.Input){original(func(c *version) { c.Status.Phase = "" }), leaving}, all("SourceUncopiable")[1:]},
-		"the spec differs":                     {[]string{""}, []func(*copies.Input){change(func(c *version) { c.Spec.Description = "" })}, []string{updateA}},
-		"a label is gone":                      {[]string{""}, []func(*copies.Input){change(func(c *version) { delete(c.Labels, "olm.api.c38844a2fa17abf0") })}, []string{updateA}},
-		"it has the targets":                   {[]string{""}, []func(*copies.Input){change(func(c *version) { c.Annotations["olm.targetNamespaces"] = "" })}, []string{updateA}},
-		"it has an owner":                      {[]string{""}, []func(*copies.Input){change(func(c *version) { c.OwnerReferences = csvtest.OwnedBy("x") })}, []string{updateA}},
-		"the status differs":                   {[]string{""}, []func(*copies.Input){change(func(c *version) { c.Status.Phase = "Failed" })}, []string{statusA}},
-		"both differ, the spec comes first":    {[]string{""}, []func(*copies.Input){change(func(c *version) { c.Status.Phase, c.Spec.Maturity = "Failed", "x" })}, []string{updateA}},
-		"one that goes is left alone":          {[]string{""}, []func(*copies.Input){change(func(c *version) { c.Status.Phase, c.DeletionTimestamp = "Failed", csvtest.Ago(0) })}, nil},
-		"no original":                          {[]string{""}, []func(*copies.Input){func(in *copies.Input) { in.Sources = olmcore.Found[*version]() }}, all("SourceGone")},
-		"the original goes":                    {[]string{""}, []func(*copies.Input){original(func(c *version) { c.DeletionTimestamp = csvtest.Ago(0) })}, all("SourceGone")},
-		"the original is a copy":               {[]string{""}, []func(*copies.Input){original(func(c *version) { c.Labels["olm.copiedFrom"] = "a" })}, all("SourceGone")},
-		"the original has no phase":            {[]string{""}, []func(*copies.Input){original(func(c *version) { c.Status.Phase = "" })}, all("SourceUncopiable")},
-		"another operator has its APIs":        {[]string{""}, []func(*copies.Input){original(func(c *version) { c.Status.Reason = v1alpha1.CSVReasonInterOperatorGroupOwnerConflict })}, all("SourceUncopiable")},
-		"no OperatorGroup":                     {[]string{""}, []func(*copies.Input){original(func(c *version) { c.Status.Reason = v1alpha1.CSVReasonNoOperatorGroup })}, all("SourceUncopiable")},
-		"it failed otherwise":                  {[]string{""}, []func(*copies.Input){original(func(c *version) { c.Status.Reason = v1alpha1.CSVReasonComponentFailed }), without("b", "c")}, []string{"create ClusterServiceVersion b/cool.v1 (CopyMissing)", "create ClusterServiceVersion c/cool.v1 (CopyMissing)"}},
-		"no targets":                           {[]string{""}, []func(*copies.Input){original(func(c *version) { delete(c.Annotations, "olm.targetNamespaces") })}, all("NotWatched")},
-		"another target":                       {[]string{""}, []func(*copies.Input){original(func(c *version) { c.Annotations["olm.targetNamespaces"] = "b" })}, []string{all("NotWatched")[0], all("NotWatched")[2]}},
-		"the group is about to target others":  {[]string{"a"}, []func(*copies.Input){func(in *copies.Input) { in.OperatorGroups.Items[0].Status.Namespaces = []string{"a", "b"} }}, nil},
-		"the annotation alone says all":        {[]string{"a"}, []func(*copies.Input){original(func(c *version) { c.Annotations["olm.targetNamespaces"] = "" })}, nil},
-		"it is no member of the group":         {[]string{""}, []func(*copies.Input){original(func(c *version) { c.Annotations["olm.operatorGroup"] = "x" }), without("a")}, nil},
+		"all copies exist":                {[]string{""}, nil, nil},
+		"one copy is missing":             {[]string{""}, []func(*copies.Input){without("a")}, []string{createA}},
+		"no copy in the own namespace":    {[]string{"ns"}, nil, nil},
+		"targets by name":                 {[]string{"a", "ns"}, []func(*copies.Input){without("a")}, []string{createA}},
+		"a target that does not exist":    {[]string{"a", "z"}, nil, nil},
+		"none in a terminating namespace": {[]string{""}, []func(*copies.Input){without("a"), leaving}, nil},
+		"kept in a terminating namespace": {
+			[]string{""}, []func(*copies.Input){original(func(c *version) { c.Status.Phase = "" }), leaving}, all("SourceUncopiable")[1:],
+		},
+		"the spec differs": {
+			[]string{""}, []func(*copies.Input){change(func(c *version) { c.Spec.Description = "" })}, []string{updateA},
+		},
+		"a label is missing": {
+			[]string{""}, []func(*copies.Input){change(func(c *version) { delete(c.Labels, "olm.api.c38844a2fa17abf0") })}, []string{updateA},
+		},
+		"the copy has the targets": {
+			[]string{""}, []func(*copies.Input){change(func(c *version) { c.Annotations["olm.targetNamespaces"] = "" })}, []string{updateA},
+		},
+		"the copy has an owner": {
+			[]string{""}, []func(*copies.Input){change(func(c *version) { c.OwnerReferences = csvtest.OwnedBy("x") })}, []string{updateA},
+		},
+		"the status differs": {
+			[]string{""}, []func(*copies.Input){change(func(c *version) { c.Status.Phase = "Failed" })}, []string{statusA},
+		},
+		"spec and status differ": {
+			[]string{""}, []func(*copies.Input){change(func(c *version) { c.Status.Phase, c.Spec.Maturity = "Failed", "x" })}, []string{updateA},
+		},
+		"the copy is being deleted": {
+			[]string{""}, []func(*copies.Input){change(func(c *version) { c.Status.Phase, c.DeletionTimestamp = "Failed", csvtest.Ago(0) })}, nil,
+		},
+		"no original": {
+			[]string{""}, []func(*copies.Input){func(in *copies.Input) { in.Sources = olmcore.Found[*version]() }}, all("SourceGone"),
+		},
+		"the original is being deleted": {
+			[]string{""}, []func(*copies.Input){original(func(c *version) { c.DeletionTimestamp = csvtest.Ago(0) })}, all("SourceGone"),
+		},
+		"the original is a copy": {
+			[]string{""}, []func(*copies.Input){original(func(c *version) { c.Labels["olm.copiedFrom"] = "a" })}, all("SourceGone"),
+		},
+		"the original has no phase": {
+			[]string{""}, []func(*copies.Input){original(func(c *version) { c.Status.Phase = "" })}, all("SourceUncopiable"),
+		},
+		"another operator owns its APIs": {
+			[]string{""}, []func(*copies.Input){original(func(c *version) { c.Status.Reason = v1alpha1.CSVReasonInterOperatorGroupOwnerConflict })}, all("SourceUncopiable"),
+		},
+		"no OperatorGroup": {
+			[]string{""}, []func(*copies.Input){original(func(c *version) { c.Status.Reason = v1alpha1.CSVReasonNoOperatorGroup })}, all("SourceUncopiable"),
+		},
+		"it failed for another reason": {
+			[]string{""}, []func(*copies.Input){original(func(c *version) { c.Status.Reason = v1alpha1.CSVReasonComponentFailed }), without("b", "c")}, []string{"create ClusterServiceVersion b/cool.v1 (CopyMissing)", "create ClusterServiceVersion c/cool.v1 (CopyMissing)"},
+		},
+		"no targets": {
+			[]string{""}, []func(*copies.Input){original(func(c *version) { delete(c.Annotations, "olm.targetNamespaces") })}, all("NotWatched"),
+		},
+		"another target": {
+			[]string{""}, []func(*copies.Input){original(func(c *version) { c.Annotations["olm.targetNamespaces"] = "b" })}, []string{all("NotWatched")[0], all("NotWatched")[2]},
+		},
+		"the targets are about to change": {
+			[]string{"a"}, []func(*copies.Input){func(in *copies.Input) { in.OperatorGroups.Items[0].Status.Namespaces = []string{"a", "b"} }}, nil,
+		},
+		"only the annotation names all": {
+			[]string{"a"}, []func(*copies.Input){original(func(c *version) { c.Annotations["olm.targetNamespaces"] = "" })}, nil,
+		},
+		"the CSV is not in the group": {
+			[]string{""}, []func(*copies.Input){original(func(c *version) { c.Annotations["olm.operatorGroup"] = "x" }), without("a")}, nil,
+		},
 		"two groups": {[]string{""}, []func(*copies.Input){func(in *copies.Input) {
 			g := groupOf("")
 			g.Name = "two"
 			in.OperatorGroups.Items = append(in.OperatorGroups.Items, g)
 		}, without("a")}, nil},
-		"the annotation is gone":                {[]string{""}, []func(*copies.Input){change(func(c *version) { delete(c.Annotations, "olm.operatorNamespace") })}, []string{"delete ClusterServiceVersion a/cool.v1 (MarksDisagree)"}},
-		"the annotation says another namespace": {[]string{""}, []func(*copies.Input){change(func(c *version) { c.Annotations["olm.operatorNamespace"] = "b" })}, []string{"delete ClusterServiceVersion a/cool.v1 (MarksDisagree)"}},
-		"the label says another namespace": {[]string{""}, []func(*copies.Input){change(func(c *version) { c.Labels["olm.copiedFrom"] = "b" })},
-			[]string{"Warning NameTaken: ClusterServiceVersion a/cool.v1 is no copy of it, so there is none in that namespace"}},
+		"the annotation is missing": {
+			[]string{""}, []func(*copies.Input){change(func(c *version) { delete(c.Annotations, "olm.operatorNamespace") })}, []string{"delete ClusterServiceVersion a/cool.v1 (MarksDisagree)"},
+		},
+		"the annotation names another namespace": {
+			[]string{""}, []func(*copies.Input){change(func(c *version) { c.Annotations["olm.operatorNamespace"] = "b" })}, []string{"delete ClusterServiceVersion a/cool.v1 (MarksDisagree)"},
+		},
+		"the label names another namespace": {[]string{""}, []func(*copies.Input){change(func(c *version) { c.Labels["olm.copiedFrom"] = "b" })},
+			[]string{"Warning NameTaken: namespace a has no copy, because its ClusterServiceVersion cool.v1 is not a copy of this one. Delete one of the two"}},
 		"an original has the name": {[]string{""}, []func(*copies.Input){change(func(c *version) { c.Labels, c.Annotations, c.Status.Reason = nil, nil, "" })},
-			[]string{"Warning NameTaken: ClusterServiceVersion a/cool.v1 is no copy of it, so there is none in that namespace"}},
-		"what else was read does no harm": {[]string{""}, []func(*copies.Input){func(in *copies.Input) {
+			[]string{"Warning NameTaken: namespace a has no copy, because its ClusterServiceVersion cool.v1 is not a copy of this one. Delete one of the two"}},
+		"other objects are ignored": {[]string{""}, []func(*copies.Input){func(in *copies.Input) {
 			other := copyOf(source(""), "d")
 			other.Name = "other"
 			in.Copies.Items, in.Sources.Items = append(in.Copies.Items, other, in.Sources.Items[0]), append(in.Sources.Items, other)
@@ -99,14 +143,14 @@ func TestWhichCopiesThereAre(t *testing.T) {
 			for _, change := range tt.change {
 				change(&in)
 			}
-			require.Equal(t, tt.want, said(reconciled(t, in).Result), "whole copies")
-			require.Equal(t, tt.want, said(reconciled(t, slimmed(in)).Result), "slim copies")
+			require.Equal(t, tt.want, lines(reconciled(t, in).Result), "whole copies")
+			require.Equal(t, tt.want, lines(reconciled(t, slimmed(in)).Result), "slim copies")
 		})
 	}
 }
 
-// TestWhatACopyHolds compares whole objects.
-func TestWhatACopyHolds(t *testing.T) {
+// TestContentOfACopy compares whole objects.
+func TestContentOfACopy(t *testing.T) {
 	in := world("a")
 	want := in.Copies.Items[0].DeepCopy()
 	in.Copies = olmcore.Found[*version]()
@@ -127,8 +171,9 @@ func TestWhatACopyHolds(t *testing.T) {
 	require.Equal(t, "The operator is running in ns but is managing this namespace", status.Message)
 }
 
-// TestDisabledCopies of operators that watch all namespaces are in the protected ones alone, and an Event says so.
-func TestDisabledCopies(t *testing.T) {
+// TestDisabledCopiesExistOnlyInProtectedNamespaces checks that the OLMConfig disables copies of operators that watch
+// all namespaces, except in protected namespaces, and that an Event reports it.
+func TestDisabledCopiesExistOnlyInProtectedNamespaces(t *testing.T) {
 	disabled := func(in *copies.Input, on *bool) { in.OLMConfigs = olmcore.Found(olmConfig(on)) }
 	eventName := copies.EventName(source(""))
 	in := world("")
@@ -138,7 +183,7 @@ func TestDisabledCopies(t *testing.T) {
 	require.Equal(t, []string{
 		"delete ClusterServiceVersion a/cool.v1 (CopiedCSVsDisabled)", "delete ClusterServiceVersion c/cool.v1 (CopiedCSVsDisabled)",
 		"create Event ns/" + eventName + " (CopiedCSVsDisabled)",
-	}, said(out.Result))
+	}, lines(out.Result))
 	event := out.Actions[2].(olmcore.Create).Object.(*corev1.Event)
 	want := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: eventName}, Reason: "DisabledCopiedCSVs", Message: "CSV copying disabled for ns/cool.v1", Type: "Warning",
@@ -150,18 +195,18 @@ func TestDisabledCopies(t *testing.T) {
 	in.Copies = olmcore.Found[*version]()
 	event.UID, event.ResourceVersion = "e", "1"
 	in.Events = olmcore.Found(event)
-	require.Equal(t, []string{"create ClusterServiceVersion b/cool.v1 (CopyMissing)"}, said(reconciled(t, in).Result), "protected")
+	require.Equal(t, []string{"create ClusterServiceVersion b/cool.v1 (CopyMissing)"}, lines(reconciled(t, in).Result), "protected")
 	in.Copies = olmcore.Found(copyOf(source(""), "b"))
 	out = reconciled(t, in)
 	require.True(t, out.Empty())
-	require.Equal(t, time.Hour, out.RequeueAfter, "an API server drops Events")
+	require.Equal(t, time.Hour, out.RequeueAfter, "an API server deletes old Events")
 	require.NotNil(t, out.Checkpoint)
 
 	for name, on := range map[string]*bool{"enabled again": new(false)} {
 		disabled(&in, on)
 		require.Equal(t, []string{
 			"create ClusterServiceVersion a/cool.v1 (CopyMissing)", "create ClusterServiceVersion c/cool.v1 (CopyMissing)", "delete Event ns/" + eventName + " (CopiedCSVsEnabled)",
-		}, said(reconciled(t, in).Result), name)
+		}, lines(reconciled(t, in).Result), name)
 	}
 	anothers := event.DeepCopy()
 	anothers.InvolvedObject.UID = "x"
@@ -178,40 +223,52 @@ func TestDisabledCopies(t *testing.T) {
 	require.True(t, reconciled(t, in).Empty(), "an OLMConfig of another name")
 }
 
-// TestAnObjectThatSaysNotWhoseCopyItIs is decided about under its own key.
-func TestAnObjectThatSaysNotWhoseCopyItIs(t *testing.T) {
+// TestCopiesWithoutAnOriginalAreDeleted checks ClusterServiceVersions that are marked as copies without naming an
+// original in another namespace. They are reconciled under their own keys.
+func TestCopiesWithoutAnOriginalAreDeleted(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*version)
 		want   []string
 	}{
-		"no label":                      {func(c *version) { delete(c.Labels, "olm.copiedFrom") }, []string{"delete ClusterServiceVersion a/cool.v1 (MarksDisagree)"}},
-		"the label says its namespace":  {func(c *version) { c.Labels["olm.copiedFrom"] = "a" }, []string{"delete ClusterServiceVersion a/cool.v1 (MarksDisagree)"}},
-		"it goes":                       {func(c *version) { delete(c.Labels, "olm.copiedFrom"); c.DeletionTimestamp = csvtest.Ago(0) }, nil},
-		"its status alone says so":      {func(c *version) { c.Labels, c.Annotations = nil, nil }, []string{"Warning Unmarked: its status says that it is a copy; neither label nor annotation says of what"}},
-		"the label says of what":        {func(*version) {}, nil},
-		"an original has nothing to do": {func(c *version) { c.Labels, c.Annotations, c.Status.Reason = nil, nil, "" }, nil},
+		"no label": {
+			func(c *version) { delete(c.Labels, "olm.copiedFrom") }, []string{"delete ClusterServiceVersion a/cool.v1 (MarksDisagree)"},
+		},
+		"the label names its namespace": {
+			func(c *version) { c.Labels["olm.copiedFrom"] = "a" }, []string{"delete ClusterServiceVersion a/cool.v1 (MarksDisagree)"},
+		},
+		"it is being deleted": {func(c *version) { delete(c.Labels, "olm.copiedFrom"); c.DeletionTimestamp = csvtest.Ago(0) }, nil},
+		"only its status marks it": {
+			func(c *version) { c.Labels, c.Annotations = nil, nil }, []string{"Warning Unmarked: its status says that it is a copy, but no label or annotation names the original. Delete it, or reinstall the operator"},
+		},
+		"the label names its original": {func(*version) {}, nil},
+		"an original":                  {func(c *version) { c.Labels, c.Annotations, c.Status.Reason = nil, nil, "" }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := world("")
 			c := copyOf(source(""), "a")
 			tt.change(c)
 			in.Key.Namespace, in.Sources, in.Copies = "a", olmcore.Found(c), olmcore.Found[*version]()
-			require.Equal(t, tt.want, said(reconciled(t, in).Result))
+			require.Equal(t, tt.want, lines(reconciled(t, in).Result))
 		})
 	}
 }
 
-// TestWhatWasNotReadDecidesNothing, and its name is said.
-func TestWhatWasNotReadDecidesNothing(t *testing.T) {
+func TestUnreadListsAreReportedAndChangeNothing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*copies.Input)
 		want   []string
 	}{
-		"the original":         {func(in *copies.Input) { in.Sources = olmcore.Observed[*version]{} }, []string{"ClusterServiceVersions"}},
-		"the copies":           {func(in *copies.Input) { in.Copies = olmcore.Observed[*version]{} }, []string{"ClusterServiceVersions of other namespaces"}},
-		"the groups":           {func(in *copies.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} }, []string{"OperatorGroups"}},
-		"the namespaces":       {func(in *copies.Input) { in.Namespaces = olmcore.Observed[*corev1.Namespace]{} }, []string{"Namespaces"}},
-		"whether it is wanted": {func(in *copies.Input) { in.OLMConfigs = olmcore.Observed[*operatorsv1.OLMConfig]{} }, []string{"OLMConfigs (whether copies are disabled)"}},
+		"the original": {func(in *copies.Input) { in.Sources = olmcore.Observed[*version]{} }, []string{"ClusterServiceVersions"}},
+		"the copies": {
+			func(in *copies.Input) { in.Copies = olmcore.Observed[*version]{} }, []string{"ClusterServiceVersions of other namespaces"},
+		},
+		"the groups": {
+			func(in *copies.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} }, []string{"OperatorGroups"},
+		},
+		"the namespaces": {func(in *copies.Input) { in.Namespaces = olmcore.Observed[*corev1.Namespace]{} }, []string{"Namespaces"}},
+		"the OLMConfigs": {
+			func(in *copies.Input) { in.OLMConfigs = olmcore.Observed[*operatorsv1.OLMConfig]{} }, []string{"OLMConfigs (whether copies are disabled)"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := world("")
@@ -219,21 +276,22 @@ func TestWhatWasNotReadDecidesNothing(t *testing.T) {
 			tt.change(&in)
 			out := reconciled(t, in)
 			require.Empty(t, out.Actions)
-			require.Equal(t, "what these lists would decide about copies stays as it is, as they were not read: "+tt.want[0], out.Diagnostics[0].Message)
+			require.Equal(t, "the list of "+tt.want[0]+" was not read, so dependent copies stay as they are", out.Diagnostics[0].Message)
 			require.Equal(t, 5*time.Second, out.RequeueAfter)
 		})
 	}
 	in := world("a")
 	in.OLMConfigs, in.Events = olmcore.Observed[*operatorsv1.OLMConfig]{}, olmcore.Observed[*corev1.Event]{}
-	require.True(t, reconciled(t, in).Empty(), "it is for operators that watch all namespaces")
+	require.True(t, reconciled(t, in).Empty(), "the lists matter only if the operator watches all namespaces")
 	in = world("")
 	in.OLMConfigs, in.Events = olmcore.Found(olmConfig(new(true))), olmcore.Observed[*corev1.Event]{}
-	require.Len(t, reconciled(t, in).Actions, 3, "what the other lists decide is done")
+	require.Len(t, reconciled(t, in).Actions, 3, "decisions that depend on other lists are made")
 	require.Contains(t, reconciled(t, in).Diagnostics[0].Message, "Events")
 }
 
-// TestRefusedWritesWait for a minute and more, the others do not; of many refused ones some are named.
-func TestRefusedWritesWait(t *testing.T) {
+// TestRejectedWritesAreRetriedWithBackoff checks that only rejected writes wait, and that a limited number of them is
+// reported by name.
+func TestRejectedWritesAreRetriedWithBackoff(t *testing.T) {
 	in := world("")
 	in.Copies = olmcore.Found[*version]()
 	last := func(namespace string, class olmcore.ErrorClass, ago time.Duration) {
@@ -247,8 +305,8 @@ func TestRefusedWritesWait(t *testing.T) {
 	out := reconciled(t, in)
 	require.Equal(t, []string{
 		"create ClusterServiceVersion b/cool.v1 (CopyMissing)", "create ClusterServiceVersion c/cool.v1 (CopyMissing)",
-		"Warning Refused: the API server refuses to create it: no",
-	}, said(out.Result))
+		"Warning Refused: the API server rejected the last attempt to create it: no",
+	}, lines(out.Result))
 	require.Equal(t, 50*time.Second, out.RequeueAfter)
 
 	in = many(8, true)
@@ -259,7 +317,7 @@ func TestRefusedWritesWait(t *testing.T) {
 	res := reconciled(t, in).Result
 	require.Empty(t, res.Actions)
 	require.Len(t, res.Diagnostics, 6)
-	require.Equal(t, "the API server refuses to write 3 more copies", res.Diagnostics[5].Message)
+	require.Equal(t, "the API server rejected the writes of 3 more copies", res.Diagnostics[5].Message)
 }
 
 func TestInputErrorsNameTheField(t *testing.T) {
@@ -283,7 +341,7 @@ func TestInputErrorsNameTheField(t *testing.T) {
 	}
 }
 
-func TestAnEventNameFits(t *testing.T) {
+func TestEventNamesAreValid(t *testing.T) {
 	c := source("")
 	for len(c.Name) < 253 {
 		c.Name += "-"

@@ -16,9 +16,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestACopyThatChangesHoldsUpNoOther checks that a copy whose deletion met a Conflict is deleted after all others: a
-// Conflict stops the run, and a tenant may change the copy in his namespace at any time.
-func TestACopyThatChangesHoldsUpNoOther(t *testing.T) {
+// TestACopyWithAConflictIsDeletedLast checks that a copy whose deletion failed with a Conflict is deleted after all
+// others. A Conflict stops the run, and a tenant can change the copy in his namespace at any time.
+func TestACopyWithAConflictIsDeletedLast(t *testing.T) {
 	in := world("a", "b")
 	in.Sources = olmcore.Found[*version]()
 	namespaces := func(in copies.Input) (all []string) {
@@ -35,10 +35,9 @@ func TestACopyThatChangesHoldsUpNoOther(t *testing.T) {
 	require.Equal(t, append(before[1:], before[0]), namespaces(in))
 }
 
-// TestAForgedCopyReachesNothingElse: a tenant writes a ClusterServiceVersion with labels, annotations, status and
-// owners of his choice into his namespace. Under whatever keys it is looked at, all that is written because of it is
-// itself.
-func TestAForgedCopyReachesNothingElse(t *testing.T) {
+// TestForgedCopiesAffectNoOtherObject checks that a ClusterServiceVersion with labels, annotations, status and owners
+// that a tenant chose leads to no write of another object, whatever key is reconciled.
+func TestForgedCopiesAffectNoOtherObject(t *testing.T) {
 	w := world("a", "b")
 	objects := []olmcore.Object{w.Sources.Items[0], w.OperatorGroups.Items[0]}
 	for _, n := range w.Namespaces.Items {
@@ -74,16 +73,22 @@ func TestAForgedCopyReachesNothingElse(t *testing.T) {
 		object *version
 		goes   bool
 	}{
-		"a copy where none shall be":     {forged(func(*version) {}), true},
-		"of what does not exist":         {forged(func(c *version) { c.Name = "none.v1" }), true},
-		"of a copy":                      {forged(func(c *version) { c.Labels["olm.copiedFrom"], c.Annotations["olm.operatorNamespace"] = "a", "a" }), true},
-		"with marks that disagree":       {forged(func(c *version) { c.Annotations["olm.operatorNamespace"] = "b" }), true},
-		"without the label":              {forged(func(c *version) { c.Labels = nil }), true},
-		"without the annotation":         {forged(func(c *version) { c.Annotations = nil }), true},
-		"that names its own namespace":   {forged(func(c *version) { c.Labels["olm.copiedFrom"], c.Annotations["olm.operatorNamespace"] = "c", "c" }), true},
-		"that its status alone calls so": {forged(func(c *version) { c.Labels, c.Annotations = nil, nil }), false},
-		"that claims to be slim":         {forged(func(c *version) { c.Annotations["$copyhash-spec"], c.Annotations["$copy-keys"] = "x", "[" }), true},
-		"that owns the original":         {forged(func(c *version) { c.UID = w.Sources.Items[0].UID; c.OwnerReferences = nil }), true},
+		"a copy that should not exist": {forged(func(*version) {}), true},
+		"a copy of no original":        {forged(func(c *version) { c.Name = "none.v1" }), true},
+		"a copy of a copy": {
+			forged(func(c *version) { c.Labels["olm.copiedFrom"], c.Annotations["olm.operatorNamespace"] = "a", "a" }), true,
+		},
+		"label and annotation differ": {forged(func(c *version) { c.Annotations["olm.operatorNamespace"] = "b" }), true},
+		"without the label":           {forged(func(c *version) { c.Labels = nil }), true},
+		"without the annotation":      {forged(func(c *version) { c.Annotations = nil }), true},
+		"it names its own namespace": {
+			forged(func(c *version) { c.Labels["olm.copiedFrom"], c.Annotations["olm.operatorNamespace"] = "c", "c" }), true,
+		},
+		"only its status marks it": {forged(func(c *version) { c.Labels, c.Annotations = nil, nil }), false},
+		"it claims to be slim": {
+			forged(func(c *version) { c.Annotations["$copyhash-spec"], c.Annotations["$copy-keys"] = "x", "[" }), true,
+		},
+		"it has the UID of the original": {forged(func(c *version) { c.UID = w.Sources.Items[0].UID; c.OwnerReferences = nil }), true},
 		"an original that claims all targets": {forged(func(c *version) {
 			c.Labels, c.Status.Reason = nil, ""
 			c.Annotations = map[string]string{"olm.operatorNamespace": "c", "olm.operatorGroup": "group", "olm.targetNamespaces": ""}
@@ -101,7 +106,7 @@ func TestAForgedCopyReachesNothingElse(t *testing.T) {
 	}
 }
 
-// unfitting answers for some objects as an adapter does whose API server stored what their Go type cannot hold.
+// unfitting is a Reader that returns an UnfitError for objects of one namespace.
 type unfitting struct {
 	olmcore.Reader
 	namespace string
@@ -115,9 +120,9 @@ func (r unfitting) Get(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	return o, err
 }
 
-// TestAnUnfitCopyKeepsNoOtherFromBeingMade checks that a ClusterServiceVersion whose content its type cannot hold,
-// under the name of a copy in a tenant's namespace, does not stop the copies of other namespaces.
-func TestAnUnfitCopyKeepsNoOtherFromBeingMade(t *testing.T) {
+// TestAnUnfitCopyDoesNotBlockOtherCopies checks that a ClusterServiceVersion that does not fit its type, and that has
+// the name of a copy in a tenant's namespace, does not stop the copies of other namespaces.
+func TestAnUnfitCopyDoesNotBlockOtherCopies(t *testing.T) {
 	for _, targets := range []string{"", "a,b"} {
 		w := world("a", "b")
 		c := source(targets)
@@ -136,6 +141,6 @@ func TestAnUnfitCopyKeepsNoOtherFromBeingMade(t *testing.T) {
 			made = append(made, target.Namespace)
 		}
 		require.Contains(t, made, "b", targets)
-		require.NotContains(t, made, "a", "what fits of it is what the copy should hold")
+		require.NotContains(t, made, "a", "the fields that fit are the same as in the desired copy")
 	}
 }

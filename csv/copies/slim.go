@@ -16,12 +16,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Annotations of slim copies. They are in memory only: no API server takes keys like these, so none can come from a
-// cluster, and a slim copy that is written back by mistake is refused.
+// Annotations of slim copies. They exist only in memory. An API server rejects such keys, so they cannot come from a
+// cluster, and a slim copy that is written by mistake is rejected.
 const (
 	annotationSpecHash   = "$copyhash-spec"
 	annotationStatusHash = "$copyhash-status"
-	// annotationKeys holds the keys of the maps that a slim copy does not have: see mapKeys.
+	// annotationKeys contains the keys of the maps that Slim removes. See mapKeys.
 	annotationKeys = "$copy-keys"
 )
 
@@ -38,7 +38,7 @@ func Slim(o olmcore.Object) olmcore.Object {
 	}
 	read, err := olmcore.Typed(o)
 	if err != nil {
-		return o // what does not fit its type cannot be compared
+		return o // a copy that does not fit its type cannot be compared
 	}
 	c, ok := read.(*v1alpha1.ClusterServiceVersion)
 	if !ok {
@@ -58,6 +58,7 @@ func Slim(o olmcore.Object) olmcore.Object {
 	return slim
 }
 
+// slimOf returns the slim form of a copy.
 func slimOf(c *v1alpha1.ClusterServiceVersion, holds content) *v1alpha1.ClusterServiceVersion {
 	slim := &v1alpha1.ClusterServiceVersion{TypeMeta: c.TypeMeta, ObjectMeta: metav1.ObjectMeta{
 		Name: c.Name, Namespace: c.Namespace, UID: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
@@ -80,7 +81,7 @@ func slimOf(c *v1alpha1.ClusterServiceVersion, holds content) *v1alpha1.ClusterS
 	return slim
 }
 
-// untyped is olmcore.ToMap that keeps the strings that it is given.
+// untyped returns a slim copy as a map. Unlike olmcore.ToMap, it shares the strings with c.
 func untyped(c *v1alpha1.ClusterServiceVersion) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"status": map[string]any{"phase": string(c.Status.Phase), "reason": string(c.Status.Reason)},
@@ -104,10 +105,11 @@ func untyped(c *v1alpha1.ClusterServiceVersion) *unstructured.Unstructured {
 	return u
 }
 
-// content is the hashes of what a copy holds, and of a slim one the keys of its maps: see mapKeys.
+// content contains the hashes of the content of a copy. For a slim copy, keys contains the keys of its maps. See
+// mapKeys.
 type content struct{ spec, status, keys string }
 
-// slimContent returns what a slim copy says that it holds; ok is false for a whole one.
+// slimContent returns the content in the annotations of a slim copy. ok is false for a whole copy.
 func slimContent(c *v1alpha1.ClusterServiceVersion) (holds content, ok bool) {
 	if holds.spec, ok = c.Annotations[annotationSpecHash]; ok {
 		holds.status, holds.keys = c.Annotations[annotationStatusHash], c.Annotations[annotationKeys]
@@ -115,7 +117,7 @@ func slimContent(c *v1alpha1.ClusterServiceVersion) (holds content, ok bool) {
 	return holds, ok
 }
 
-// contentOf hashes what a whole copy holds: name, labels, annotations and spec, and the status.
+// contentOf returns the hashes of a whole copy: one of its name, labels, annotations and spec, and one of its status.
 func contentOf(c *v1alpha1.ClusterServiceVersion) (holds content, err error) {
 	holds.spec, err = olmcore.Hash(struct {
 		Name                string
@@ -129,8 +131,8 @@ func contentOf(c *v1alpha1.ClusterServiceVersion) (holds content, err error) {
 	return holds, err
 }
 
-// mapKeys are the keys of the maps that a ClusterServiceVersion has besides labels. A merge patch removes a key only
-// when it names it.
+// mapKeys contains the keys of the maps of a ClusterServiceVersion, except its labels. A merge patch removes only keys
+// that it names.
 type mapKeys struct {
 	Annotations     []string `json:"annotations,omitempty"`
 	SpecLabels      []string `json:"specLabels,omitempty"`
@@ -138,6 +140,7 @@ type mapKeys struct {
 	MatchLabels     []string `json:"matchLabels,omitempty"`
 }
 
+// keysOf returns the value of annotationKeys for a copy.
 func keysOf(c *v1alpha1.ClusterServiceVersion) string {
 	keys := mapKeys{
 		Annotations: slices.Sorted(maps.Keys(c.Annotations)), SpecLabels: slices.Sorted(maps.Keys(c.Spec.Labels)),

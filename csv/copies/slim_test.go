@@ -29,13 +29,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestWhatSlimKeeps is what the packages look at, in memory alone: no API server takes such keys.
-func TestWhatSlimKeeps(t *testing.T) {
+func TestSlimKeepsMetadataPhaseAndHashes(t *testing.T) {
 	c := copyOf(source(""), "a")
 	c.Finalizers, c.DeletionTimestamp, c.OwnerReferences = []string{"f"}, csvtest.Ago(time.Minute), csvtest.OwnedBy("x")
 	before := c.DeepCopy()
 	slim := copies.Slim(c).(*version)
-	require.Empty(t, cmp.Diff(before, c), "it is not written to")
+	require.Empty(t, cmp.Diff(before, c), "the original object is not changed")
 	require.True(t, slim.IsCopied())
 	want := &version{ObjectMeta: *c.ObjectMeta.DeepCopy(), Status: v1alpha1.ClusterServiceVersionStatus{Phase: "Succeeded", Reason: "Copied"}}
 	want.Annotations = map[string]string{"olm.operatorGroup": "group", "olm.operatorNamespace": "ns"}
@@ -50,7 +49,7 @@ func TestWhatSlimKeeps(t *testing.T) {
 	require.Same(t, slim, copies.Slim(slim), "once")
 }
 
-func TestWhatIsNotSlimmed(t *testing.T) {
+func TestSlimReturnsOtherObjectsUnchanged(t *testing.T) {
 	original := source("")
 	itself := source("")
 	itself.Labels["olm.copiedFrom"] = "ns"
@@ -67,8 +66,8 @@ func TestWhatIsNotSlimmed(t *testing.T) {
 	require.Nil(t, copies.Slim(nil))
 }
 
-// TestSlimMapsAreSlimCopies: caches of maps keep the same.
-func TestSlimMapsAreSlimCopies(t *testing.T) {
+// TestSlimOfAMapIsASlimCopy checks that Slim keeps the same part of an unstructured object.
+func TestSlimOfAMapIsASlimCopy(t *testing.T) {
 	c := copyOf(source(""), "a")
 	c.Finalizers, c.OwnerReferences, c.DeletionTimestamp, c.CreationTimestamp = []string{"f"}, csvtest.OwnedBy("x"), csvtest.Ago(time.Minute), *csvtest.Ago(time.Hour)
 	m, err := olmcore.ToMap(c)
@@ -83,7 +82,7 @@ func TestSlimMapsAreSlimCopies(t *testing.T) {
 	require.Same(t, slim, copies.Slim(slim))
 }
 
-// contents generates copies and originals that differ anywhere.
+// contents generates copies and originals whose fields all may differ.
 func contents() *rapid.Generator[*version] {
 	return rapid.Custom(func(t *rapid.T) *version {
 		c := gen.Value[version](gen.Vocabulary{Now: now, Namespace: "a", Names: []string{"cool.v1"}, Words: map[string][]string{
@@ -93,16 +92,16 @@ func contents() *rapid.Generator[*version] {
 		if rapid.Bool().Draw(t, "released") {
 			c.Spec.Release.Release, c.Spec.Version.Major = []semver.PRVersion{{VersionStr: "x"}}, 2
 		}
-		for i := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs { // quantities and the like are not this test's
+		for i := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs { // types with their own encoding are not part of this test
 			c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Spec = csvtest.DeploymentSpec("d").Spec
 		}
 		return &c
 	})
 }
 
-// TestUpdatesOfSlimCopiesAreExact: whatever a copy holds, the merge patch that comes out of what a cache kept of it
-// makes it hold what the original does, and nothing besides, and leaves the rest of its metadata.
-func TestUpdatesOfSlimCopiesAreExact(t *testing.T) {
+// TestUpdatesOfSlimCopiesWriteTheWholeContent checks that the merge patch for a slim copy writes exactly the content of
+// the original, whatever is stored, and keeps all other metadata.
+func TestUpdatesOfSlimCopiesWriteTheWholeContent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wanted, stored := contents().Draw(t, "wanted"), contents().Draw(t, "stored")
 		original := source("")
@@ -126,7 +125,7 @@ func TestUpdatesOfSlimCopiesAreExact(t *testing.T) {
 		in := world("")
 		in.Sources, in.Namespaces = olmcore.Found(original), olmcore.Found(namespace("a", nil))
 		for round := 0; ; round++ {
-			require.Less(t, round, 3, "an update does not make it hold what it shall")
+			require.Less(t, round, 3, "the updates do not lead to the desired content")
 			in.Copies = olmcore.Found(copies.Slim(have).(*version))
 			actions := reconciled(t, in).Actions
 			if len(actions) == 0 {
@@ -139,15 +138,16 @@ func TestUpdatesOfSlimCopiesAreExact(t *testing.T) {
 			require.NoError(t, err)
 		}
 		in.Copies = olmcore.Found(have.(*version))
-		require.Empty(t, said(reconciled(t, in).Result), "as a whole copy it differs")
+		require.Empty(t, lines(reconciled(t, in).Result), "a whole copy with this content differs")
 		require.Equal(t, stored.Finalizers, have.GetFinalizers())
 		require.Empty(t, have.GetOwnerReferences())
 		require.NotContains(t, have.GetLabels(), "more")
 	})
 }
 
-// TestAFieldThatIsGoneGoesFromCopies through the fake API server, which runs merge patches as a real one does.
-func TestAFieldThatIsGoneGoesFromCopies(t *testing.T) {
+// TestFieldsRemovedFromTheOriginalAreRemovedFromCopies uses the fake API server, which applies merge patches as a real
+// one does.
+func TestFieldsRemovedFromTheOriginalAreRemovedFromCopies(t *testing.T) {
 	original := source("")
 	stored := copyOf(original, "a")
 	stored.UID, stored.ResourceVersion = "", ""
@@ -176,8 +176,9 @@ func TestAFieldThatIsGoneGoesFromCopies(t *testing.T) {
 	require.Empty(t, cmp.Diff([]map[string]string{want.Labels, want.Annotations}, []map[string]string{have.Labels, have.Annotations}))
 }
 
-// TestTheTypesThatAreOneValueAreKnown: unlike would take one that it does not know for an object.
-func TestTheTypesThatAreOneValueAreKnown(t *testing.T) {
+// TestScalarsContainsAllTypesEncodedAsOneValue checks that unlike knows each struct type that JSON encodes as one
+// value.
+func TestScalarsContainsAllTypesEncodedAsOneValue(t *testing.T) {
 	marshaler := reflect.TypeFor[json.Marshaler]()
 	known := []reflect.Type{reflect.TypeFor[operatorversion.OperatorVersion](), reflect.TypeFor[release.OperatorRelease](), reflect.TypeFor[metav1.Time]()}
 	var visit func(reflect.Type)

@@ -14,19 +14,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// writeWhole writes what stands for a slim copy as the Before of an action. Its content is not the stored one, which is
-// not known, but one that differs from the prototype in every field, and has every key that the stored one has. So a
-// merge patch from it to the prototype sets all that the prototype has and removes all that it lacks, whatever is
-// stored: it is a full write.
-func (p *prototype) writeWhole(whole *v1alpha1.ClusterServiceVersion, slim differing) {
-	keys := slim.content.keys
+// writeWhole fills the Before of an action for a slim copy, whose stored content is not known. Before gets a content
+// that differs from the prototype in every field, and that has every map key of the stored content. A merge patch from
+// it to the prototype sets all fields of the prototype and removes all other keys. So it writes the whole content.
+func (p *prototype) writeWhole(whole *v1alpha1.ClusterServiceVersion, slim outdated) {
+	keys := slim.copy.content.keys
 	unlike := p.unlike[keys]
 	if unlike == nil {
 		unlike = unlikeOf(&p.copy, keys)
 		p.unlike[keys] = unlike
 	}
-	whole.TypeMeta, whole.ObjectMeta = slim.TypeMeta, slim.ObjectMeta
-	if slim.held {
+	whole.TypeMeta, whole.ObjectMeta = slim.copy.csv.TypeMeta, slim.copy.csv.ObjectMeta
+	if slim.onlyStatus {
 		whole.Annotations = p.copy.Annotations
 		whole.Spec = p.copy.Spec
 		whole.Status = unlike.Status
@@ -35,8 +34,8 @@ func (p *prototype) writeWhole(whole *v1alpha1.ClusterServiceVersion, slim diffe
 	whole.Annotations, whole.Spec = unlike.Annotations, unlike.Spec
 }
 
-// unlikeOf returns a content that differs from that of c in every field outside of lists, which a merge patch replaces,
-// and has of maps the keys that c lacks.
+// unlikeOf returns a content that differs from the content of c in every field. Lists are compared as a whole, because
+// a merge patch replaces them. Its maps contain the keys that c lacks. keys is the value of annotationKeys.
 func unlikeOf(c *v1alpha1.ClusterServiceVersion, keys string) *v1alpha1.ClusterServiceVersion {
 	var known mapKeys
 	_ = json.Unmarshal([]byte(keys), &known) // only Slim writes them
@@ -51,6 +50,7 @@ func unlikeOf(c *v1alpha1.ClusterServiceVersion, keys string) *v1alpha1.ClusterS
 	return u
 }
 
+// lacking returns a map with the keys that m does not contain.
 func lacking(m map[string]string, keys []string) map[string]string {
 	missing := map[string]string{}
 	for _, key := range keys {
@@ -61,14 +61,19 @@ func lacking(m map[string]string, keys []string) map[string]string {
 	return missing
 }
 
-// scalars are the types that JSON has as one value, each with two that differ.
+// scalars maps each struct type that JSON encodes as one value to two different values of it.
 var scalars = map[reflect.Type][2]any{
-	reflect.TypeFor[version.OperatorVersion](): {version.OperatorVersion{}, version.OperatorVersion{Version: semver.Version{Major: 1}}},
-	reflect.TypeFor[release.OperatorRelease](): {release.OperatorRelease{}, release.OperatorRelease{Release: []semver.PRVersion{{VersionNum: 1, IsNum: true}}}},
-	reflect.TypeFor[metav1.Time]():             {metav1.Time{}, metav1.NewTime(time.Unix(1, 0))},
+	reflect.TypeFor[version.OperatorVersion](): {
+		version.OperatorVersion{}, version.OperatorVersion{Version: semver.Version{Major: 1}},
+	},
+	reflect.TypeFor[release.OperatorRelease](): {
+		release.OperatorRelease{}, release.OperatorRelease{Release: []semver.PRVersion{{VersionNum: 1, IsNum: true}}},
+	},
+	reflect.TypeFor[metav1.Time](): {metav1.Time{}, metav1.NewTime(time.Unix(1, 0))},
 }
 
-// unlike returns a value that differs from v: absent for a list, map or pointer that is there, and the other way round.
+// unlike returns a value that differs from v. It is empty if v is a list, map or pointer that is set, and set if v is
+// empty.
 func unlike(v reflect.Value) reflect.Value {
 	u := reflect.New(v.Type()).Elem()
 	if two, is := scalars[v.Type()]; is {

@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// The status of the OLMConfig says whether copies are where they are wanted.
+// The status of the OLMConfig reports whether copies match its option.
 func ExampleReconcile() {
 	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{
 		&operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster", UID: "1", ResourceVersion: "2"}},
@@ -46,7 +46,7 @@ func ExampleReconcile() {
 	// DisabledCopiedCSVs False CopiedCSVsEnabled
 }
 
-// A change of the OLMConfig concerns itself.
+// A change of the OLMConfig affects only the OLMConfig.
 func ExampleAffected() {
 	fmt.Println(olmconfig.Affected(&operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}))
 	// Output:

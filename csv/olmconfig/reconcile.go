@@ -4,7 +4,6 @@ package olmconfig
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/copied"
 	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -27,7 +27,8 @@ const (
 	messagePresent    = "Copied CSVs are enabled and present across the cluster"
 	messageMissing    = "Copied CSVs are enabled and at least one copied CSVs is missing"
 	messageNone       = "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode"
-	messageUnexpected = "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode"
+	messageUnexpected = "Copied CSVs are disabled and at least one unexpected copied CSV was found " +
+		"for an operator installed in AllNamespace mode"
 )
 
 // ReasonStatusChanged means that the condition of the OLMConfig is updated. Nothing to do.
@@ -37,7 +38,7 @@ const ReasonStatusChanged = "StatusChanged"
 const (
 	// ReasonNotObserved means that a list was not read, so the condition stays as it is. Give the caller access to the
 	// kind in the message.
-	ReasonNotObserved = "NotObserved"
+	ReasonNotObserved = read.ReasonNotObserved
 	// ReasonNameIgnored means that an OLMConfig has another name than cluster, so it has no effect. Delete it, and move
 	// its settings to the OLMConfig named cluster.
 	ReasonNameIgnored = "NameIgnored"
@@ -48,8 +49,6 @@ const (
 	CopiesPace = 10 * time.Second
 	// LookAgain is the interval at which a caller should reconcile if all copies are as the OLMConfig requires.
 	LookAgain = time.Minute
-	// unreadPace is the time after which lists that were not read are requested again.
-	unreadPace = 5 * time.Second
 )
 
 // Reconcile returns the update of the condition DisabledCopiedCSVs of the OLMConfig named cluster. For each operator
@@ -63,41 +62,50 @@ func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }
 
-func decide(in *Input) (res olmcore.Result) {
-	say := func(reason, path, format string, args ...any) {
-		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, reason, olmcore.RefOf(in.OLMConfig), path, format, args...))
-	}
+func decide(in *Input) olmcore.Result {
 	lists := olmcore.UnreadLists()
 	in.lists(&lists)
-	unread := lists.Unread()
 	switch {
 	case in.OLMConfig.DeletionTimestamp != nil:
-		return res
+		return olmcore.Result{}
 	case in.OLMConfig.Name != copied.ConfigName:
-		say(ReasonNameIgnored, "metadata.name", "the OLMConfig that counts has the name %s", copied.ConfigName)
-		return res
-	case len(unread) > 0:
-		say(ReasonNotObserved, "", "the condition %s stays as it is, as these lists were not read: %s", operatorsv1.DisabledCopiedCSVsConditionType, strings.Join(unread, ", "))
-		res.Requeue(unreadPace)
-		return res
+		return reportIgnored(in.OLMConfig)
+	case len(lists.Unread()) > 0:
+		return read.NotRead(lists.Unread(), olmcore.RefOf(in.OLMConfig), "",
+			"the condition "+operatorsv1.DisabledCopiedCSVsConditionType+" stays as it is")
 	}
 	condition, isConverged := conditionOf(in)
+	res := setCondition(in.OLMConfig, condition)
 	if !isConverged {
-		res.Requeue(CopiesPace)
-	}
-	after := *in.OLMConfig // what a status update does not write is shared with what was observed
-	after.Status.Conditions = slices.Clone(in.OLMConfig.Status.Conditions)
-	meta.SetStatusCondition(&after.Status.Conditions, condition)
-	if !equality.Semantic.DeepEqual(after.Status, in.OLMConfig.Status) {
-		res.Actions = []olmcore.Action{olmcore.UpdateStatusOf(in.OLMConfig, &after, olmcore.Cause{Reason: ReasonStatusChanged, Message: condition.Message})}
+		res.RequeueAfter = CopiesPace
 	}
 	return res
+}
+
+// reportIgnored reports an OLMConfig that has no effect because of its name.
+func reportIgnored(config *operatorsv1.OLMConfig) olmcore.Result {
+	return olmcore.Result{Diagnostics: []olmcore.Diagnostic{
+		olmcore.Diagnose(olmcore.Warning, ReasonNameIgnored, olmcore.RefOf(config), "metadata.name",
+			"only the OLMConfig %s has an effect. Move the settings to it, and delete this one", copied.ConfigName),
+	}}
+}
+
+// setCondition returns the status update that sets a condition, or an empty Result if the status does not change.
+func setCondition(config *operatorsv1.OLMConfig, condition metav1.Condition) olmcore.Result {
+	after := *config // a status update writes nothing else, so the rest is shared with the observed object
+	after.Status.Conditions = slices.Clone(config.Status.Conditions)
+	meta.SetStatusCondition(&after.Status.Conditions, condition)
+	if equality.Semantic.DeepEqual(after.Status, config.Status) {
+		return olmcore.Result{}
+	}
+	cause := olmcore.Cause{Reason: ReasonStatusChanged, Message: condition.Message}
+	return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateStatusOf(config, &after, cause)}}
 }
 
 // conditionOf returns the condition, and whether every copy exists that should exist, and no other.
 func conditionOf(in *Input) (c metav1.Condition, isConverged bool) {
 	toggle := copied.ToggleOf(in.OLMConfig, in.Config.ProtectedNamespaces)
-	missing, unexpected := compare(in, toggle)
+	isMissing, isUnexpected := compare(in, toggle)
 	condition := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{
 			Type: operatorsv1.DisabledCopiedCSVsConditionType, Status: status, Reason: reason, Message: message,
@@ -105,52 +113,56 @@ func conditionOf(in *Input) (c metav1.Condition, isConverged bool) {
 		}
 	}
 	switch {
-	case !toggle.Disabled && missing:
+	case !toggle.Disabled && isMissing:
 		return condition(metav1.ConditionFalse, ConditionEnabled, messageMissing), false
 	case !toggle.Disabled:
 		return condition(metav1.ConditionFalse, ConditionEnabled, messagePresent), true
-	case unexpected:
+	case isUnexpected:
 		return condition(metav1.ConditionFalse, ConditionDisabled, messageUnexpected), false
 	}
 	return condition(metav1.ConditionTrue, ConditionDisabled, messageNone), true
 }
 
-// compare returns whether an operator that watches all namespaces lacks a copy, and whether one has a copy where none
-// shall be.
-func compare(in *Input, toggle copied.Toggle) (missing, unexpected bool) {
-	groups := map[string][]*operatorsv1.OperatorGroup{}
-	for _, g := range in.OperatorGroups.Items {
-		groups[g.Namespace] = append(groups[g.Namespace], g)
-	}
+// compare reports whether an operator that watches all namespaces lacks a copy, and whether one has a copy where none
+// should exist.
+func compare(in *Input, toggle copied.Toggle) (isMissing, isUnexpected bool) {
+	lacking := desiredCopies(in, toggle)
 	staying := sets.New[string]()
 	for _, n := range in.Namespaces.Items {
 		if !copied.IsLeaving(n) {
 			staying.Insert(n.Name)
 		}
 	}
-	// How many copies each operator shall have, less those that it has.
-	lacking := map[types.NamespacedName]int{}
+	for _, c := range in.ClusterServiceVersions.Items {
+		key := copied.Home(c)
+		_, isGlobal := lacking[key]
+		switch {
+		case !isGlobal || !copied.From(key, c) || !staying.Has(c.Namespace):
+		case toggle.Keeps(true, c.Namespace):
+			lacking[key]--
+		default:
+			isUnexpected = true
+		}
+	}
+	for _, n := range lacking {
+		isMissing = isMissing || n > 0
+	}
+	return isMissing, isUnexpected
+}
+
+// desiredCopies returns the number of copies that each operator that watches all namespaces should have.
+func desiredCopies(in *Input, toggle copied.Toggle) map[types.NamespacedName]int {
+	groups := map[string][]*operatorsv1.OperatorGroup{}
+	for _, g := range in.OperatorGroups.Items {
+		groups[g.Namespace] = append(groups[g.Namespace], g)
+	}
+	desired := map[types.NamespacedName]int{}
 	for _, c := range in.ClusterServiceVersions.Items {
 		g, _ := group.Alone(groups[c.Namespace], c.Namespace)
 		targets, ok := copied.Targets(c, g)
 		if ok && targets.All() {
-			lacking[copied.Home(c)] = len(toggle.Namespaces(c.Namespace, targets, in.Namespaces.Items))
+			desired[copied.Home(c)] = len(toggle.Namespaces(c.Namespace, targets, in.Namespaces.Items))
 		}
 	}
-	for _, c := range in.ClusterServiceVersions.Items {
-		key := copied.Home(c)
-		_, global := lacking[key]
-		if !global || !copied.From(key, c) || !staying.Has(c.Namespace) {
-			continue
-		}
-		if !toggle.Keeps(true, c.Namespace) {
-			unexpected = true
-			continue
-		}
-		lacking[key]--
-	}
-	for _, n := range lacking {
-		missing = missing || n > 0
-	}
-	return missing, unexpected
+	return desired
 }

@@ -36,7 +36,8 @@ func config(disabled *bool) *operatorsv1.OLMConfig {
 	return c
 }
 
-// world has an operator of namespace ns for all namespaces, with its copies, and one for its own.
+// world returns an Input with an operator in namespace ns that watches all namespaces, its copies, and an operator that
+// watches only its own namespace.
 func world(disabled *bool) olmconfig.Input {
 	c := csvtest.Operator("cool.v1", 1)
 	c.Annotations["olm.targetNamespaces"] = ""
@@ -67,8 +68,7 @@ func reconcile(in olmconfig.Input) (olmcore.Result, error) {
 	return out.Result, err
 }
 
-// TestTheCondition compares what there is with what shall be.
-func TestTheCondition(t *testing.T) {
+func TestConditionReportsMissingAndUnexpectedCopies(t *testing.T) {
 	without := func(in *olmconfig.Input) { // the copy in b
 		in.ClusterServiceVersions.Items = in.ClusterServiceVersions.Items[:3]
 	}
@@ -79,22 +79,38 @@ func TestTheCondition(t *testing.T) {
 		reason, message string
 		again           time.Duration
 	}{
-		"all there":      {nil, func(*olmconfig.Input) {}, "False", "CopiedCSVsEnabled", "Copied CSVs are enabled and present across the cluster", 0},
-		"enabled":        {new(false), func(*olmconfig.Input) {}, "False", "CopiedCSVsEnabled", "Copied CSVs are enabled and present across the cluster", 0},
-		"one is missing": {nil, without, "False", "CopiedCSVsEnabled", "Copied CSVs are enabled and at least one copied CSVs is missing", olmconfig.CopiesPace},
-		"where none can be": {nil, func(in *olmconfig.Input) {
+		"all copies exist": {
+			nil, func(*olmconfig.Input) {}, "False", "CopiedCSVsEnabled", "Copied CSVs are enabled and present across the cluster", 0,
+		},
+		"enabled": {
+			new(false), func(*olmconfig.Input) {}, "False", "CopiedCSVsEnabled", "Copied CSVs are enabled and present across the cluster", 0,
+		},
+		"a copy is missing": {
+			nil, without, "False", "CopiedCSVsEnabled", "Copied CSVs are enabled and at least one copied CSVs is missing", olmconfig.CopiesPace,
+		},
+		"a terminating namespace": {nil, func(in *olmconfig.Input) {
 			without(in)
 			in.Namespaces.Items[2].Status.Phase = corev1.NamespaceTerminating
 		}, "False", "CopiedCSVsEnabled", "Copied CSVs are enabled and present across the cluster", 0},
-		"as many, not the same": {nil, func(in *olmconfig.Input) {
+		"another namespace": {nil, func(in *olmconfig.Input) {
 			in.ClusterServiceVersions.Items[3] = in.ClusterServiceVersions.Items[3].DeepCopy()
 			in.ClusterServiceVersions.Items[3].Namespace = "gone"
 		}, "False", "CopiedCSVsEnabled", "Copied CSVs are enabled and at least one copied CSVs is missing", olmconfig.CopiesPace},
-		"disabled, and there": {new(true), func(*olmconfig.Input) {}, "False", "CopiedCSVsDisabled", "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode", olmconfig.CopiesPace},
-		"disabled, but one":   {new(true), func(in *olmconfig.Input) { in.Config.ProtectedNamespaces = []string{"a"} }, "False", "CopiedCSVsDisabled", "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode", olmconfig.CopiesPace},
-		"disabled, protected": {new(true), func(in *olmconfig.Input) { in.Config.ProtectedNamespaces = []string{"a", "z"}; without(in) }, "True", "CopiedCSVsDisabled", "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode", 0},
-		"disabled and gone":   {new(true), func(in *olmconfig.Input) { in.ClusterServiceVersions.Items = in.ClusterServiceVersions.Items[:2] }, "True", "CopiedCSVsDisabled", "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode", 0},
-		"another's copies":    {new(true), func(in *olmconfig.Input) { in.ClusterServiceVersions.Items = in.ClusterServiceVersions.Items[1:] }, "True", "CopiedCSVsDisabled", "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode", 0},
+		"disabled, and all exist": {
+			new(true), func(*olmconfig.Input) {}, "False", "CopiedCSVsDisabled", "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode", olmconfig.CopiesPace,
+		},
+		"disabled, one exists": {
+			new(true), func(in *olmconfig.Input) { in.Config.ProtectedNamespaces = []string{"a"} }, "False", "CopiedCSVsDisabled", "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode", olmconfig.CopiesPace,
+		},
+		"disabled, protected": {
+			new(true), func(in *olmconfig.Input) { in.Config.ProtectedNamespaces = []string{"a", "z"}; without(in) }, "True", "CopiedCSVsDisabled", "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode", 0,
+		},
+		"disabled, none exists": {
+			new(true), func(in *olmconfig.Input) { in.ClusterServiceVersions.Items = in.ClusterServiceVersions.Items[:2] }, "True", "CopiedCSVsDisabled", "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode", 0,
+		},
+		"copies of another": {
+			new(true), func(in *olmconfig.Input) { in.ClusterServiceVersions.Items = in.ClusterServiceVersions.Items[1:] }, "True", "CopiedCSVsDisabled", "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode", 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := world(tt.disabled)
@@ -116,13 +132,13 @@ func TestTheCondition(t *testing.T) {
 	}
 }
 
-func TestWhatIsIgnored(t *testing.T) {
+func TestOtherOLMConfigsAreIgnored(t *testing.T) {
 	in := world(new(true))
 	in.OLMConfig.Name = "other"
 	res, err := reconcile(in)
 	require.NoError(t, err)
 	require.Empty(t, res.Actions)
-	require.Equal(t, "the OLMConfig that counts has the name cluster", res.Diagnostics[0].Message)
+	require.Equal(t, "only the OLMConfig cluster has an effect. Move the settings to it, and delete this one", res.Diagnostics[0].Message)
 	in = world(nil)
 	in.OLMConfig.DeletionTimestamp = csvtest.Ago(0)
 	res, err = reconcile(in)
@@ -130,7 +146,7 @@ func TestWhatIsIgnored(t *testing.T) {
 	require.Equal(t, olmcore.Result{}, res)
 }
 
-func TestWhatWasNotReadDecidesNothing(t *testing.T) {
+func TestUnreadListsAreReportedAndChangeNothing(t *testing.T) {
 	for name, change := range map[string]func(*olmconfig.Input){
 		"ClusterServiceVersions": func(in *olmconfig.Input) {
 			in.ClusterServiceVersions = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
@@ -143,7 +159,7 @@ func TestWhatWasNotReadDecidesNothing(t *testing.T) {
 		res, err := reconcile(in)
 		require.NoError(t, err)
 		require.Empty(t, res.Actions)
-		require.Equal(t, "the condition DisabledCopiedCSVs stays as it is, as these lists were not read: "+name, res.Diagnostics[0].Message)
+		require.Equal(t, "the list of "+name+" was not read, so the condition DisabledCopiedCSVs stays as it is", res.Diagnostics[0].Message)
 	}
 }
 
@@ -165,7 +181,7 @@ func TestInputErrorsNameTheField(t *testing.T) {
 	}
 }
 
-// atRest has its condition.
+// atRest returns an Input whose OLMConfig has its condition.
 func atRest(t require.TestingT) olmconfig.Input {
 	in := world(nil)
 	res, err := reconcile(in)
@@ -174,7 +190,7 @@ func atRest(t require.TestingT) olmconfig.Input {
 	return in
 }
 
-func TestAnOLMConfigAtRestWithItsCheckpointAllocatesNothing(t *testing.T) {
+func TestReconcileWithCheckpointAllocatesNothing(t *testing.T) {
 	in := atRest(t)
 	require.NoError(t, invariant.CheckpointSound(olmconfig.Reconcile, in))
 	require.NoError(t, invariant.CheckpointCovers(olmconfig.Reconcile, in))
@@ -184,8 +200,7 @@ func TestAnOLMConfigAtRestWithItsCheckpointAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = olmconfig.Reconcile(in) }))
 }
 
-// TestLaws hold for any Input.
-func TestLaws(t *testing.T) {
+func TestLawsHoldForRandomInputs(t *testing.T) {
 	vocabulary := gen.Vocabulary{Now: now, Namespace: "ns", Names: []string{"cluster", "cool.v1", "group"}, Words: map[string][]string{"phase": {"", "Succeeded"}, "namespaces": {"", "ns"}}}
 	rapid.Check(t, func(t *rapid.T) {
 		in := gen.Value[olmconfig.Input](vocabulary).Draw(t, "in")
@@ -200,7 +215,7 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// FuzzReconcile takes any bytes for an OLMConfig and everything around it.
+// FuzzReconcile decodes an OLMConfig and all other objects from any bytes.
 func FuzzReconcile(f *testing.F) {
 	data, err := json.Marshal(world(new(true)))
 	if err != nil {
@@ -217,7 +232,7 @@ func FuzzReconcile(f *testing.F) {
 	})
 }
 
-func TestGather(t *testing.T) {
+func TestGatherReadsAllListsForTheOLMConfigCluster(t *testing.T) {
 	in := world(nil)
 	objects := []olmcore.Object{in.OLMConfig}
 	for _, c := range in.ClusterServiceVersions.Items {
@@ -237,7 +252,7 @@ func TestGather(t *testing.T) {
 	require.ErrorIs(t, err, olmcore.ErrNotRead)
 }
 
-func TestAffected(t *testing.T) {
+func TestAffectedReturnsTheOLMConfig(t *testing.T) {
 	counts := []types.NamespacedName{{Name: "cluster"}}
 	other := config(nil)
 	other.Name = "other"
@@ -248,11 +263,11 @@ func TestAffected(t *testing.T) {
 		object olmcore.Object
 		want   []types.NamespacedName
 	}{
-		"the OLMConfig": {config(nil), counts},
-		"another":       {other, []types.NamespacedName{{Name: "other"}}},
+		"the OLMConfig":                           {config(nil), counts},
+		"another OLMConfig":                       {other, []types.NamespacedName{{Name: "other"}}},
 		"an operator that watches all namespaces": {everywhere, counts},
-		"one that watches some":                   {csvtest.Operator("cool.v1", 1), nil},
-		"one that watches none":                   {nowhere, nil},
+		"an operator that watches some":           {csvtest.Operator("cool.v1", 1), nil},
+		"an operator that watches none":           {nowhere, nil},
 		"a copy":                                  {csvtest.Copied("a"), nil},
 		"a group":                                 {csvtest.Group(), counts},
 		"a namespace":                             {namespace("a", nil), counts},
@@ -262,9 +277,9 @@ func TestAffected(t *testing.T) {
 	}
 }
 
-// TestAnOperatorThatDoesNotCountChangesNothing: what the condition says is the same with an original that Affected does
-// not name and without it.
-func TestAnOperatorThatDoesNotCountChangesNothing(t *testing.T) {
+// TestUnaffectedOriginalsDoNotChangeTheCondition checks that the condition is the same with and without an original for
+// which Affected returns no key.
+func TestUnaffectedOriginalsDoNotChangeTheCondition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := world(rapid.SampledFrom([]*bool{nil, new(true)}).Draw(t, "disabled"))
 		c := in.ClusterServiceVersions.Items[rapid.IntRange(0, 1).Draw(t, "which")]
@@ -285,8 +300,7 @@ func TestAnOperatorThatDoesNotCountChangesNothing(t *testing.T) {
 	})
 }
 
-// TestOtherConditionsStay as they are.
-func TestOtherConditionsStay(t *testing.T) {
+func TestOtherConditionsStayAsTheyAre(t *testing.T) {
 	in := world(nil)
 	in.OLMConfig.Status.Conditions = []metav1.Condition{{Type: "Other", Status: "True"}}
 	res, err := reconcile(in)

@@ -18,26 +18,26 @@ import (
 
 // content returns the write to the OperatorCondition itself. There is at most one write: if the spec changes, the
 // status is written by the next call, for the new generation.
-func content(f *facts) part {
-	p := specOf(f)
-	if len(p.actions) == 0 {
-		p.actions = statusOf(f)
+func content(f *facts) olmcore.Result {
+	spec := updateSpec(f)
+	if len(spec.Actions) > 0 {
+		return spec
 	}
-	return p
+	return spec.And(updateStatus(f))
 }
 
-// statusOf copies the conditions that the operator reports from the spec to the status. Their observedGeneration shows
-// that they are current. Invisible characters in a message are escaped.
-func statusOf(f *facts) []olmcore.Action {
+// updateStatus copies the conditions that the operator reports from the spec to the status. Their observedGeneration
+// shows that they are current. Invisible characters in a message are escaped.
+func updateStatus(f *facts) olmcore.Result {
 	desired := copied(f.condition, f.in.Now)
 	if equality.Semantic.DeepEqual(desired, f.condition.Status.Conditions) {
-		return nil
+		return olmcore.Result{}
 	}
 	after := *f.condition // a status update writes nothing else, so the rest is shared with the observed object
 	after.Status.Conditions = desired
-	return []olmcore.Action{olmcore.UpdateStatusOf(f.condition, &after, olmcore.Cause{
-		Reason: ReasonStatusChanged, Message: "status.conditions are not those of the spec",
-	})}
+	return write(olmcore.UpdateStatusOf(f.condition, &after, olmcore.Cause{
+		Reason: ReasonStatusChanged, Message: "status.conditions differ from spec.conditions",
+	}))
 }
 
 // maxMessage is the number of characters that the API server accepts in the message of a condition.

@@ -19,7 +19,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// An operator gets the object in which it says whether it may be upgraded, and may write it.
+// An operator gets an OperatorCondition, in which it reports whether it can be upgraded, and the permissions to write
+// it.
 func ExampleReconcile() {
 	snapshot, err := olmcore.NewSnapshot(exampleObjects(), olmcore.Everything)
 	if err != nil {
@@ -42,14 +43,14 @@ func ExampleReconcile() {
 	// create OperatorCondition ops/etcd.v1 CSVChanged
 }
 
-// A change of a version concerns the OperatorCondition of its name.
+// A change of a ClusterServiceVersion affects the OperatorCondition with its name.
 func ExampleAffected() {
 	fmt.Println(operatorcondition.Affected(&v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "etcd.v1"}}))
 	// Output:
 	// [ops/etcd.v1]
 }
 
-// exampleObjects are an operator that runs and watches two namespaces.
+// exampleObjects returns the objects of an operator that runs and watches two namespaces.
 func exampleObjects() []olmcore.Object {
 	version := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ops", Name: "etcd.v1", UID: "1", ResourceVersion: "8",

@@ -22,7 +22,7 @@ import (
 
 var now, ago = csvtest.Now, csvtest.Ago
 
-// operator is a ClusterServiceVersion that runs.
+// operator returns a Succeeded ClusterServiceVersion.
 func operator() *v1alpha1.ClusterServiceVersion {
 	c := csvtest.Operator("cool.v1", 1)
 	c.Labels = map[string]string{"operators.coreos.com/cool.ns": "", "team": "a"}
@@ -30,7 +30,7 @@ func operator() *v1alpha1.ClusterServiceVersion {
 	return c
 }
 
-// deployment is that of a ClusterServiceVersion, with these variables.
+// deployment returns a Deployment of a ClusterServiceVersion whose container has some variables.
 func deployment(c *v1alpha1.ClusterServiceVersion, variables ...string) *appsv1.Deployment {
 	entry := csvtest.DeploymentSpec("cool")
 	d := &appsv1.Deployment{Spec: entry.Spec, ObjectMeta: metav1.ObjectMeta{
@@ -46,7 +46,7 @@ func deployment(c *v1alpha1.ClusterServiceVersion, variables ...string) *appsv1.
 	return d
 }
 
-// input is a key of which everything was read.
+// input returns an Input whose lists were all read.
 func input(c *v1alpha1.ClusterServiceVersion) operatorcondition.Input {
 	in := operatorcondition.Input{
 		Now: now, Key: types.NamespacedName{Namespace: "ns", Name: "cool.v1"},
@@ -61,19 +61,19 @@ func input(c *v1alpha1.ClusterServiceVersion) operatorcondition.Input {
 	return in
 }
 
-// atRest is an operator that has its OperatorCondition, and says that it is upgradeable.
+// atRest returns the Input of an operator that has its OperatorCondition and reports that it is upgradeable.
 func atRest(t require.TestingT) operatorcondition.Input {
 	c := operator()
 	in := input(c)
 	in.Deployments = olmcore.Found(deployment(c, "cool.v1"))
-	in = settled(t, in)
+	in = converged(t, in)
 	condition := in.OperatorConditions.Items[0]
 	condition.Spec.Conditions = []metav1.Condition{{Type: "Upgradeable", Status: "True", Reason: "Idle", Message: "nothing runs", LastTransitionTime: *ago(time.Hour)}}
 	condition.Generation++
-	return settled(t, in)
+	return converged(t, in)
 }
 
-// byHand is an OperatorCondition that was written by hand, without a ClusterServiceVersion.
+// byHand returns the Input of an OperatorCondition that a user created, without a ClusterServiceVersion.
 func byHand(accounts ...string) operatorcondition.Input {
 	in := input(nil)
 	in.OperatorConditions = olmcore.Found(&operatorsv2.OperatorCondition{
@@ -94,8 +94,8 @@ func reconciled(t require.TestingT, in operatorcondition.Input) operatorconditio
 	return out
 }
 
-// settled is an Input after all that Reconcile asks for.
-func settled(t require.TestingT, in operatorcondition.Input) operatorcondition.Input {
+// converged returns an Input after all actions of Reconcile.
+func converged(t require.TestingT, in operatorcondition.Input) operatorcondition.Input {
 	for range 5 {
 		res := reconciled(t, in).Result
 		if len(res.Actions) == 0 {
@@ -105,7 +105,7 @@ func settled(t require.TestingT, in operatorcondition.Input) operatorcondition.I
 			apply(&in, a)
 		}
 	}
-	require.Fail(t, "not at rest after five rounds")
+	require.Fail(t, "not converged after five rounds")
 	return in
 }
 
@@ -145,8 +145,8 @@ func one[T olmcore.Object](o olmcore.Object) olmcore.Observed[T] {
 	return olmcore.Found(o.(T))
 }
 
-// said is a Result in short: one line for each action and each Diagnostic.
-func said(res olmcore.Result) (lines []string) {
+// lines returns one line for each action and each Diagnostic.
+func lines(res olmcore.Result) (lines []string) {
 	for _, a := range res.Actions {
 		verb, target, cause := a.Describe()
 		lines = append(lines, fmt.Sprintf("%s %s %s (%s)", verb, target.Kind, target.Name, cause.Reason))
@@ -157,8 +157,8 @@ func said(res olmcore.Result) (lines []string) {
 	return lines
 }
 
-// harmless is an error for an action that gives more than rights on the object with the key to accounts of its
-// namespace, or that writes anywhere else.
+// harmless returns an error if an action grants more than permissions on the OperatorCondition to ServiceAccounts of
+// its namespace, or if it writes another object.
 func harmless(in operatorcondition.Input, a olmcore.Action) error {
 	_, target, _ := a.Describe()
 	var after olmcore.Object

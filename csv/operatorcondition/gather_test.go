@@ -27,7 +27,7 @@ import (
 
 var key = types.NamespacedName{Namespace: "ns", Name: "cool.v1"}
 
-// objects are those of an Input.
+// objects returns the objects of an Input.
 func objects(in operatorcondition.Input) (all []olmcore.Object) {
 	all = appendAll(all, in.ClusterServiceVersions.Items)
 	all = appendAll(all, in.OperatorConditions.Items)
@@ -49,7 +49,7 @@ func gathered(t require.TestingT, objects ...olmcore.Object) (operatorcondition.
 	return operatorcondition.Gather(context.Background(), snapshot, key)
 }
 
-func TestGatherReadsWhatReconcileLooksAt(t *testing.T) {
+func TestGatherReadsAllListsOfTheInput(t *testing.T) {
 	want := atRest(t)
 	world := objects(want)
 	other := want.Roles.Items[0].DeepCopy()
@@ -62,10 +62,10 @@ func TestGatherReadsWhatReconcileLooksAt(t *testing.T) {
 	require.Equal(t, want, in)
 	in, err = gathered(t, append(world[:1:1], want.Roles.Items[0])...)
 	require.NoError(t, err)
-	require.Empty(t, in.Roles.Items, "nothing follows from a Role without the OperatorCondition")
+	require.Empty(t, in.Roles.Items, "a Role without the OperatorCondition is ignored")
 }
 
-func TestGatherErrors(t *testing.T) {
+func TestGatherReturnsFailedReads(t *testing.T) {
 	_, err := gathered(t, atRest(t).Roles.Items[0])
 	require.True(t, apierrors.IsNotFound(err))
 	nothing, err := olmcore.NewSnapshot(nil)
@@ -73,34 +73,34 @@ func TestGatherErrors(t *testing.T) {
 	in, err := operatorcondition.Gather(context.Background(), nothing, key)
 	require.NoError(t, err)
 	in.Now = now
-	require.Equal(t, []string{"NotObserved OperatorCondition cool.v1"}, said(reconciled(t, in).Result))
+	require.Equal(t, []string{"NotObserved OperatorCondition cool.v1"}, lines(reconciled(t, in).Result))
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err = operatorcondition.Gather(cancelled, failing{nothing}, key)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// failing is a Reader that heeds its context.
+// failing is a Reader that returns the error of its context.
 type failing struct{ olmcore.Reader }
 
 func (failing) Get(ctx context.Context, _ schema.GroupVersionKind, _, _ string) (olmcore.Object, error) {
 	return nil, ctx.Err()
 }
 
-func TestAffected(t *testing.T) {
+func TestAffectedReturnsKeys(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "ns", Name: "cool.v1"}
 	one := []types.NamespacedName{key}
 	for name, c := range map[string]struct {
 		object olmcore.Object
 		want   []types.NamespacedName
 	}{
-		"a version":              {&v1alpha1.ClusterServiceVersion{ObjectMeta: meta}, one},
-		"a copy":                 {csvtest.Copied("ns"), nil},
-		"an OperatorCondition":   {&operatorsv2.OperatorCondition{ObjectMeta: meta}, one},
-		"a Role":                 {&rbacv1.Role{ObjectMeta: meta}, one},
-		"a RoleBinding":          {&rbacv1.RoleBinding{ObjectMeta: meta}, one},
-		"a Deployment":           {deployment(operator()), one},
-		"a Deployment of nobody": {&appsv1.Deployment{ObjectMeta: meta}, nil},
+		"a version":                  {&v1alpha1.ClusterServiceVersion{ObjectMeta: meta}, one},
+		"a copy":                     {csvtest.Copied("ns"), nil},
+		"an OperatorCondition":       {&operatorsv2.OperatorCondition{ObjectMeta: meta}, one},
+		"a Role":                     {&rbacv1.Role{ObjectMeta: meta}, one},
+		"a RoleBinding":              {&rbacv1.RoleBinding{ObjectMeta: meta}, one},
+		"a Deployment":               {deployment(operator()), one},
+		"a Deployment without owner": {&appsv1.Deployment{ObjectMeta: meta}, nil},
 		"a Deployment with the labels of another kind": {&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "cool", Labels: olmcore.Owner{Kind: "OperatorGroup", Namespace: "ns", Name: "cool.v1"}.Labels(),
 		}}, nil},
@@ -114,9 +114,9 @@ func TestAffected(t *testing.T) {
 	}
 }
 
-// TestAffectedKnowsEveryObjectThatCounts: when an object that comes, goes or changes makes another Result, Affected of
-// the object before or after names the key.
-func TestAffectedKnowsEveryObjectThatCounts(t *testing.T) {
+// TestAffectedReturnsTheKeyIfTheResultChanges checks that Affected returns the key for an object whose creation, change
+// or deletion changes the Result.
+func TestAffectedReturnsTheKeyIfTheResultChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, after := draw(t), draw(t)
 		world := objects(before)
@@ -143,7 +143,7 @@ func TestAffectedKnowsEveryObjectThatCounts(t *testing.T) {
 	})
 }
 
-// decision is what is decided about the key in a world, unless no cluster has such a world.
+// decision returns the Result for the key in a random world. ok is false if no cluster can contain these objects.
 func decision(t *rapid.T, world []olmcore.Object) (decided string, ok bool) {
 	snapshot, err := olmcore.NewSnapshot(world, olmcore.Everything)
 	if err != nil {
@@ -159,7 +159,7 @@ func decision(t *rapid.T, world []olmcore.Object) (decided string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	lines := said(res)
+	lines := lines(res)
 	for _, a := range res.Actions {
 		record, err := olmcore.RecordOf(a)
 		require.NoError(t, err)

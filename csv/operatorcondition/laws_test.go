@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-func TestAtRestWithItsCheckpointNothingIsAllocated(t *testing.T) {
-	for name, in := range map[string]operatorcondition.Input{"of an operator": atRest(t), "by hand": settled(t, byHand("anybody"))} {
+func TestReconcileWithCheckpointAllocatesNothing(t *testing.T) {
+	for name, in := range map[string]operatorcondition.Input{"of an operator": atRest(t), "by hand": converged(t, byHand("robot"))} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, invariant.CheckpointSound(operatorcondition.Reconcile, in))
 			require.NoError(t, invariant.CheckpointCovers(operatorcondition.Reconcile, in))
@@ -41,19 +41,18 @@ var vocabulary = gen.Vocabulary{
 	},
 }
 
-// draw is any Input whose lists were read.
+// draw returns a random Input whose lists were read.
 func draw(t *rapid.T) operatorcondition.Input {
 	in := gen.Value[operatorcondition.Input](vocabulary).Draw(t, "in")
 	in.Now, in.Checkpoint = now, nil
 	in.Key = types.NamespacedName{Namespace: "ns", Name: "cool.v1"}
 	for _, complete := range []*bool{&in.ClusterServiceVersions.Complete, &in.OperatorConditions.Complete, &in.Roles.Complete, &in.RoleBindings.Complete, &in.Deployments.Complete} {
-		*complete = true // items of what was not read are refused
+		*complete = true // an incomplete list with items is an InputError
 	}
 	return in
 }
 
-// TestLaws hold for any Input.
-func TestLaws(t *testing.T) {
+func TestLawsHoldForRandomInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := draw(t)
 		require.NoError(t, invariant.Laws(reconcile, in))
@@ -61,9 +60,9 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// TestARoleAllowsOneObject: whatever the Input, what is written allows get, update and patch of the object with the
-// key, for accounts of its namespace.
-func TestARoleAllowsOneObject(t *testing.T) {
+// TestRolesAllowOnlyTheOperatorCondition checks for random Inputs that the written Role allows only get, update and
+// patch of the OperatorCondition, for ServiceAccounts of its namespace.
+func TestRolesAllowOnlyTheOperatorCondition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := draw(t)
 		res, err := reconcile(in)
@@ -101,7 +100,7 @@ func FuzzReconcile(f *testing.F) {
 	})
 }
 
-// BenchmarkReconcile is an operator at rest, without and with its Checkpoint.
+// BenchmarkReconcile reconciles an operator at rest, with and without its Checkpoint.
 func BenchmarkReconcile(b *testing.B) {
 	in := atRest(b)
 	out := reconciled(b, in)
@@ -118,7 +117,7 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// BenchmarkGather reads what belongs to a key, of clusters with more and more operators.
+// BenchmarkGather reads the Input of one key in clusters with more and more operators.
 func BenchmarkGather(b *testing.B) {
 	for _, operators := range []int{100, 10000} {
 		var objects []olmcore.Object

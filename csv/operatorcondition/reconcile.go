@@ -4,8 +4,6 @@ package operatorcondition
 
 import (
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
@@ -34,7 +32,7 @@ const (
 const (
 	// ReasonNotObserved means that a list was not read, so the objects and fields that depend on it stay as they are.
 	// Give the caller access to the kind in the message.
-	ReasonNotObserved = "NotObserved"
+	ReasonNotObserved = read.ReasonNotObserved
 	// ReasonNameConflict means that an OperatorCondition, Role or RoleBinding with the needed name is unmanaged or
 	// owned by another object. It is not changed. Delete or rename it.
 	ReasonNameConflict = "NameConflict"
@@ -43,9 +41,6 @@ const (
 	// OperatorCondition if it has no ClusterServiceVersion.
 	ReasonInvalidServiceAccount = "InvalidServiceAccount"
 )
-
-// unreadPace is the time until the next call if a list was not read.
-const unreadPace = 5 * time.Second
 
 // Reconcile returns the writes for one OperatorCondition:
 //   - It creates the OperatorCondition of a ClusterServiceVersion that is neither a copy nor being deleted.
@@ -87,51 +82,32 @@ func observe(in *Input) *facts {
 	return f
 }
 
-// part contains the actions and Diagnostics for one part of an OperatorCondition.
-type part struct {
-	actions     []olmcore.Action
-	diagnostics []olmcore.Diagnostic
-}
-
-// parts contains the functions that decide about an existing OperatorCondition.
-var parts = [...]func(*facts) part{content, rights, variables}
-
-func decide(in Input) (res olmcore.Result) {
+func decide(in Input) olmcore.Result {
 	f := observe(&in)
-	if unread := f.unread(); len(unread) > 0 {
-		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, f.target(), "",
-			"what these lists would decide stays as it is, as they were not read: %s", strings.Join(unread, ", ")))
-		res.Requeue(unreadPace)
-	}
+	unread := read.NotRead(f.unread(), f.target(), "", "dependent objects and fields stay as they are")
 	switch {
 	case !in.OperatorConditions.Complete:
-		return res
+		return unread
 	case f.condition == nil && f.isWanted():
-		res.Actions = []olmcore.Action{f.create()}
-		return res
+		return unread.And(create(f))
 	case f.condition == nil || f.condition.DeletionTimestamp != nil:
-		return res // the garbage collector deletes its dependents
+		return unread // the garbage collector deletes its dependents
 	}
-	for _, decidePart := range parts {
-		p := decidePart(f)
-		res.Actions = append(res.Actions, p.actions...)
-		res.Diagnostics = append(res.Diagnostics, p.diagnostics...)
-	}
-	return res
+	return unread.And(content(f), rights(f), variables(f))
 }
 
 // unread returns the names of the lists that matter and were not read.
 func (f *facts) unread() []string {
 	unread := slices.Concat(
-		read.Missing(f.in.ClusterServiceVersions, "ClusterServiceVersions (accounts and Deployments)"),
-		read.Missing(f.in.OperatorConditions, "OperatorConditions (everything)"),
+		read.Missing(f.in.ClusterServiceVersions, "ClusterServiceVersions (ServiceAccounts and Deployments)"),
+		read.Missing(f.in.OperatorConditions, "OperatorConditions (all objects)"),
 	)
 	if f.condition == nil {
 		return unread
 	}
 	return slices.Concat(unread,
-		read.Missing(f.in.Roles, "Roles (the rights of the operator)"),
-		read.Missing(f.in.RoleBindings, "RoleBindings (the rights of the operator)"),
+		read.Missing(f.in.Roles, "Roles (the permissions of the operator)"),
+		read.Missing(f.in.RoleBindings, "RoleBindings (the permissions of the operator)"),
 		read.Missing(f.in.Deployments, "Deployments (their variable "+variable+")"),
 	)
 }
@@ -146,6 +122,11 @@ func (f *facts) target() olmcore.Ref {
 	return ref
 }
 
-func (f *facts) conflict(o olmcore.Object, format string, args ...any) olmcore.Diagnostic {
-	return olmcore.Diagnose(olmcore.Warning, ReasonNameConflict, olmcore.RefOf(o), "", format, args...)
+// write returns a Result with actions.
+func write(actions ...olmcore.Action) olmcore.Result { return olmcore.Result{Actions: actions} }
+
+// reportConflict returns a Result that reports an object of another owner.
+func reportConflict(o olmcore.Object, format string, args ...any) olmcore.Result {
+	conflict := olmcore.Diagnose(olmcore.Warning, ReasonNameConflict, olmcore.RefOf(o), "", format, args...)
+	return olmcore.Result{Diagnostics: []olmcore.Diagnostic{conflict}}
 }

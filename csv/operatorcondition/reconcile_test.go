@@ -24,15 +24,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// controlledBy is the owner reference to what an object is made for.
+// controlledBy returns an owner reference to the controller of an object.
 func controlledBy(apiVersion, kind string, uid types.UID) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{
 		APIVersion: apiVersion, Kind: kind, Name: "cool.v1", UID: uid, Controller: new(true), BlockOwnerDeletion: new(false),
 	}}
 }
 
-// TestWhatAnOperatorGets is the life of an OperatorCondition: the object, then its Role, then the binding.
-func TestWhatAnOperatorGets(t *testing.T) {
+func TestOperatorConditionRoleAndRoleBindingAreCreatedInTurn(t *testing.T) {
 	c := operator()
 	strategy := &c.Spec.InstallStrategy.StrategySpec
 	strategy.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "second"}, {ServiceAccountName: "first"}, {ServiceAccountName: "second"}}
@@ -86,9 +85,8 @@ func TestWhatAnOperatorGets(t *testing.T) {
 	}
 }
 
-// TestAnOperatorWithoutPermissionsRunsAsTheDefaultAccount.
-func TestAnOperatorWithoutPermissionsRunsAsTheDefaultAccount(t *testing.T) {
-	for name, permissions := range map[string][]v1alpha1.StrategyDeploymentPermissions{"none": nil, "for nobody": {{}}} {
+func TestOperatorsWithoutPermissionsUseTheDefaultServiceAccount(t *testing.T) {
+	for name, permissions := range map[string][]v1alpha1.StrategyDeploymentPermissions{"none": nil, "without an account": {{}}} {
 		t.Run(name, func(t *testing.T) {
 			c := operator()
 			c.Spec.InstallStrategy.StrategySpec = v1alpha1.StrategyDetailsDeployment{Permissions: permissions}
@@ -98,12 +96,12 @@ func TestAnOperatorWithoutPermissionsRunsAsTheDefaultAccount(t *testing.T) {
 	}
 }
 
-// repeat makes a list hold everything twice.
+// repeat adds each entry of a list once more.
 func repeat[T any](list *[]T) { *list = slices.Concat(*list, *list) }
 
-// TestAWriteBringsTheFormOfTheLibrary checks that an update for another reason also adds the label and the namespaces,
-// and removes repeated names.
-func TestAWriteBringsTheFormOfTheLibrary(t *testing.T) {
+// TestUpdatesAlsoAddLabelsAndNamespaces checks that an update for another reason also adds the label and the
+// namespaces, and removes repeated names.
+func TestUpdatesAlsoAddLabelsAndNamespaces(t *testing.T) {
 	in := atRest(t)
 	condition, role, binding := in.OperatorConditions.Items[0], in.Roles.Items[0], in.RoleBindings.Items[0]
 	want := []olmcore.Object{condition.DeepCopy(), role.DeepCopy(), binding.DeepCopy()}
@@ -131,8 +129,8 @@ func TestAWriteBringsTheFormOfTheLibrary(t *testing.T) {
 	require.Empty(t, cmp.Diff(want[1:], got[1:]))
 }
 
-// TestReconcile changes one thing of an operator at rest.
-func TestReconcile(t *testing.T) {
+// TestReconcileAfterOneChange changes one detail of an operator at rest.
+func TestReconcileAfterOneChange(t *testing.T) {
 	const update, status = "update OperatorCondition cool.v1 (CSVChanged)", "updateStatus OperatorCondition cool.v1 (StatusChanged)"
 	const role, binding = "update Role cool.v1 (ConditionChanged)", "update RoleBinding cool.v1 (ConditionChanged)"
 	type world struct {
@@ -148,56 +146,82 @@ func TestReconcile(t *testing.T) {
 	}{
 		"nothing changed": {func(world) {}, nil},
 
-		"the OperatorCondition is gone":        {func(w world) { w.OperatorConditions.Items = nil }, []string{"create OperatorCondition cool.v1 (CSVChanged)"}},
-		"a copy gets none":                     {func(w world) { w.OperatorConditions.Items, w.csv.Status.Reason = nil, v1alpha1.CSVReasonCopied }, nil},
-		"a version that is being deleted, too": {func(w world) { w.OperatorConditions.Items, w.csv.DeletionTimestamp = nil, ago(0) }, nil},
-		"nothing is there any more":            {func(w world) { w.OperatorConditions.Items, w.ClusterServiceVersions.Items = nil, nil }, nil},
-		"it is being deleted":                  {func(w world) { w.condition.DeletionTimestamp, w.role.Rules = ago(0), nil }, nil},
-		"its version is being deleted":         {func(w world) { w.csv.DeletionTimestamp, w.condition.Spec.Deployments = ago(0), nil }, nil},
-		"the version has another account":      {func(w world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName = "hot" }, []string{update}},
-		"the version has another Deployment":   {func(w world) { w.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "hot" }, []string{update}},
-		"somebody added an account":            {func(w world) { w.condition.Spec.ServiceAccounts = append(w.condition.Spec.ServiceAccounts, "mine") }, []string{update, binding}},
-		"a Deployment is missing":              {func(w world) { w.condition.Spec.Deployments = nil }, []string{update}},
-		"it lists an account twice":            {func(w world) { repeat(&w.condition.Spec.ServiceAccounts) }, nil},
+		"the OperatorCondition is missing": {
+			func(w world) { w.OperatorConditions.Items = nil }, []string{"create OperatorCondition cool.v1 (CSVChanged)"},
+		},
+		"a copied CSV": {
+			func(w world) { w.OperatorConditions.Items, w.csv.Status.Reason = nil, v1alpha1.CSVReasonCopied }, nil,
+		},
+		"a CSV that is being deleted": {func(w world) { w.OperatorConditions.Items, w.csv.DeletionTimestamp = nil, ago(0) }, nil},
+		"neither object exists":       {func(w world) { w.OperatorConditions.Items, w.ClusterServiceVersions.Items = nil, nil }, nil},
+		"it is being deleted":         {func(w world) { w.condition.DeletionTimestamp, w.role.Rules = ago(0), nil }, nil},
+		"its CSV is being deleted":    {func(w world) { w.csv.DeletionTimestamp, w.condition.Spec.Deployments = ago(0), nil }, nil},
+		"the CSV has another account": {
+			func(w world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName = "hot" }, []string{update},
+		},
+		"the CSV has another Deployment": {
+			func(w world) { w.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "hot" }, []string{update},
+		},
+		"a user added an account": {
+			func(w world) { w.condition.Spec.ServiceAccounts = append(w.condition.Spec.ServiceAccounts, "mine") }, []string{update, binding},
+		},
+		"a Deployment is missing":   {func(w world) { w.condition.Spec.Deployments = nil }, []string{update}},
+		"it lists an account twice": {func(w world) { repeat(&w.condition.Spec.ServiceAccounts) }, nil},
 		"it lists accounts in another order": {func(w world) {
 			w.csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "hot"}}
 			w.condition.Spec.ServiceAccounts = append(w.condition.Spec.ServiceAccounts, "hot") // those of the namespace first
 		}, []string{binding}},
-		"it lists a Deployment twice":          {func(w world) { repeat(&w.condition.Spec.Deployments) }, nil},
-		"it has no label":                      {func(w world) { w.condition.Labels = nil }, nil},
-		"its owner is gone":                    {func(w world) { w.condition.OwnerReferences = nil }, []string{update}},
-		"its owner is no controller":           {func(w world) { w.condition.OwnerReferences[0].Controller = nil }, []string{update}},
-		"another ClusterServiceVersion has it": {func(w world) { w.condition.OwnerReferences[0].UID = "before" }, []string{"NameConflict OperatorCondition cool.v1"}},
-		"another kind of object has it":        {func(w world) { w.condition.OwnerReferences = controlledBy("v1", "Secret", "s") }, []string{"NameConflict OperatorCondition cool.v1"}},
-		"another version is one of its owners": {func(w world) {
+		"it lists a Deployment twice":     {func(w world) { repeat(&w.condition.Spec.Deployments) }, nil},
+		"it has no label":                 {func(w world) { w.condition.Labels = nil }, nil},
+		"it has no owner":                 {func(w world) { w.condition.OwnerReferences = nil }, []string{update}},
+		"its owner is not its controller": {func(w world) { w.condition.OwnerReferences[0].Controller = nil }, []string{update}},
+		"another CSV controls it": {
+			func(w world) { w.condition.OwnerReferences[0].UID = "before" }, []string{"NameConflict OperatorCondition cool.v1"},
+		},
+		"another kind controls it": {
+			func(w world) { w.condition.OwnerReferences = controlledBy("v1", "Secret", "s") }, []string{"NameConflict OperatorCondition cool.v1"},
+		},
+		"another CSV is one of its owners": {func(w world) {
 			w.condition.OwnerReferences = append(w.condition.OwnerReferences, csvtest.OwnedBy("cool.v0")...)
 		}, nil},
-		"another version is its owner":           {func(w world) { w.condition.OwnerReferences = csvtest.OwnedBy("cool.v0") }, []string{"NameConflict OperatorCondition cool.v1"}},
-		"an object without a controller owns it": {func(w world) { w.condition.OwnerReferences = []metav1.OwnerReference{{Kind: "Secret", UID: "s"}} }, []string{update}},
+		"another CSV is its owner": {
+			func(w world) { w.condition.OwnerReferences = csvtest.OwnedBy("cool.v0") }, []string{"NameConflict OperatorCondition cool.v1"},
+		},
+		"an object without a controller owns it": {
+			func(w world) { w.condition.OwnerReferences = []metav1.OwnerReference{{Kind: "Secret", UID: "s"}} }, []string{update},
+		},
 
-		"the Role is gone":                     {func(w world) { w.Roles.Items = nil }, []string{"create Role cool.v1 (ConditionChanged)"}},
-		"the Role is being deleted":            {func(w world) { w.role.DeletionTimestamp = ago(0) }, nil},
-		"the Role allows more":                 {func(w world) { w.role.Rules[0].Verbs = append(w.role.Rules[0].Verbs, "delete") }, []string{role}},
-		"the Role is for every object":         {func(w world) { w.role.Rules[0].ResourceNames = nil }, []string{role}},
-		"the Role has no label":                {func(w world) { delete(w.role.Labels, "olm.managed") }, nil},
-		"the Role's other labels are others'":  {func(w world) { w.role.Labels["x"] = "y" }, nil},
-		"the RoleBinding is gone":              {func(w world) { w.RoleBindings.Items = nil }, []string{"create RoleBinding cool.v1 (ConditionChanged)"}},
-		"the RoleBinding is being deleted":     {func(w world) { w.binding.DeletionTimestamp, w.binding.Subjects = ago(0), nil }, nil},
-		"the RoleBinding binds another":        {func(w world) { w.binding.Subjects[0].Name = "mine" }, []string{binding}},
-		"the RoleBinding binds all":            {func(w world) { w.binding.Subjects[0] = rbacv1.Subject{Kind: "Group", Name: "system:authenticated"} }, []string{binding}},
-		"the RoleBinding lacks a subject":      {func(w world) { w.binding.Subjects = w.binding.Subjects[1:] }, []string{binding}},
-		"the RoleBinding binds another group":  {func(w world) { w.binding.Subjects[0].APIGroup = "example.com" }, []string{binding}},
-		"its subject is of another namespace":  {func(w world) { w.binding.Subjects[0].Namespace = "other" }, []string{binding}},
-		"its subject has no namespace":         {func(w world) { w.binding.Subjects[0].Namespace = "" }, nil},
-		"the RoleBinding binds one twice":      {func(w world) { repeat(&w.binding.Subjects) }, nil},
-		"the RoleBinding has no label":         {func(w world) { w.binding.Labels = nil }, nil},
-		"the RoleBinding is to another role":   {func(w world) { w.binding.RoleRef.Kind = "ClusterRole" }, []string{"delete RoleBinding cool.v1 (ConditionChanged)"}},
-		"role and binding wait for each other": {func(w world) { w.role.Rules, w.binding.Subjects = nil, nil }, []string{role}},
+		"the Role is missing":       {func(w world) { w.Roles.Items = nil }, []string{"create Role cool.v1 (ConditionChanged)"}},
+		"the Role is being deleted": {func(w world) { w.role.DeletionTimestamp = ago(0) }, nil},
+		"the Role allows more": {
+			func(w world) { w.role.Rules[0].Verbs = append(w.role.Rules[0].Verbs, "delete") }, []string{role},
+		},
+		"the Role names no object":  {func(w world) { w.role.Rules[0].ResourceNames = nil }, []string{role}},
+		"the Role has no label":     {func(w world) { delete(w.role.Labels, "olm.managed") }, nil},
+		"the Role has other labels": {func(w world) { w.role.Labels["x"] = "y" }, nil},
+		"the RoleBinding is missing": {
+			func(w world) { w.RoleBindings.Items = nil }, []string{"create RoleBinding cool.v1 (ConditionChanged)"},
+		},
+		"the RoleBinding is being deleted": {func(w world) { w.binding.DeletionTimestamp, w.binding.Subjects = ago(0), nil }, nil},
+		"it binds another account":         {func(w world) { w.binding.Subjects[0].Name = "mine" }, []string{binding}},
+		"it binds all accounts": {
+			func(w world) { w.binding.Subjects[0] = rbacv1.Subject{Kind: "Group", Name: "system:authenticated"} }, []string{binding},
+		},
+		"the RoleBinding lacks a subject":     {func(w world) { w.binding.Subjects = w.binding.Subjects[1:] }, []string{binding}},
+		"the RoleBinding binds another group": {func(w world) { w.binding.Subjects[0].APIGroup = "example.com" }, []string{binding}},
+		"its subject is of another namespace": {func(w world) { w.binding.Subjects[0].Namespace = "other" }, []string{binding}},
+		"its subject has no namespace":        {func(w world) { w.binding.Subjects[0].Namespace = "" }, nil},
+		"it binds an account twice":           {func(w world) { repeat(&w.binding.Subjects) }, nil},
+		"the RoleBinding has no label":        {func(w world) { w.binding.Labels = nil }, nil},
+		"it references another role": {
+			func(w world) { w.binding.RoleRef.Kind = "ClusterRole" }, []string{"delete RoleBinding cool.v1 (ConditionChanged)"},
+		},
+		"Role and RoleBinding are missing": {func(w world) { w.role.Rules, w.binding.Subjects = nil, nil }, []string{role}},
 
-		"the operator says something else":     {func(w world) { w.condition.Spec.Conditions[0].Status = "False" }, []string{status}},
-		"the operator gives another reason":    {func(w world) { w.condition.Spec.Conditions[0].Reason = "Bored" }, []string{status}},
-		"the operator gives another message":   {func(w world) { w.condition.Spec.Conditions[0].Message = "go on" }, []string{status}},
-		"the operator takes back what it said": {func(w world) { w.condition.Spec.Conditions = nil }, nil},
+		"the operator changes a status":    {func(w world) { w.condition.Spec.Conditions[0].Status = "False" }, []string{status}},
+		"the operator changes a reason":    {func(w world) { w.condition.Spec.Conditions[0].Reason = "Bored" }, []string{status}},
+		"the operator changes a message":   {func(w world) { w.condition.Spec.Conditions[0].Message = "go on" }, []string{status}},
+		"the operator removes a condition": {func(w world) { w.condition.Spec.Conditions = nil }, nil},
 
 		"a version of another name": {func(w world) { w.csv.Name, w.csv.Spec.InstallStrategy.StrategySpec.Permissions = "hot.v1", nil }, nil},
 		"an object of another namespace": {func(w world) {
@@ -212,7 +236,7 @@ func TestReconcile(t *testing.T) {
 		"a User has no namespace": {
 			func(w world) { w.binding.Subjects[0].Kind, w.binding.Subjects[0].Namespace = "User", "" }, []string{binding},
 		},
-		"spec and status change: the spec first": {
+		"the spec is updated first": {
 			func(w world) { w.condition.Spec.Conditions[0].Reason, w.condition.Spec.Deployments = "Bored", nil }, []string{update},
 		},
 		"an administrator wrote an override": {
@@ -222,13 +246,12 @@ func TestReconcile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := atRest(t)
 			c.change(world{&in, in.ClusterServiceVersions.Items[0], in.OperatorConditions.Items[0], in.Roles.Items[0], in.RoleBindings.Items[0]})
-			require.Equal(t, c.want, said(reconciled(t, in).Result))
+			require.Equal(t, c.want, lines(reconciled(t, in).Result))
 		})
 	}
 }
 
-// TestOverridesAndConditionsAreOthers: what changes around them leaves them as they are.
-func TestOverridesAndConditionsAreOthers(t *testing.T) {
+func TestUpdatesKeepOverridesAndConditions(t *testing.T) {
 	in := atRest(t)
 	condition := in.OperatorConditions.Items[0]
 	condition.Spec.Overrides = []metav1.Condition{{Type: "Upgradeable", Status: "True", Reason: "Forced"}}
@@ -240,9 +263,9 @@ func TestOverridesAndConditionsAreOthers(t *testing.T) {
 	require.Equal(t, condition.Status, after.Status)
 }
 
-// TestWhatAnOperatorSaysIsCopied with the generation that it was seen at. The time is that of the last change of the
-// condition's status: the operator's, and now where it gives none.
-func TestWhatAnOperatorSaysIsCopied(t *testing.T) {
+// TestConditionsAreCopiedToTheStatus checks that a copied condition has the observed generation. Its lastTransitionTime
+// is the time that the operator set when its status changed, or now if the operator set none.
+func TestConditionsAreCopiedToTheStatus(t *testing.T) {
 	old, young, at := *ago(2 * time.Hour), *ago(time.Hour), *ago(0)
 	condition := func(status metav1.ConditionStatus, reason string, generation int64, since metav1.Time) metav1.Condition {
 		return metav1.Condition{Type: "Upgradeable", Status: status, Reason: reason, Message: "m", ObservedGeneration: generation, LastTransitionTime: since}
@@ -252,7 +275,7 @@ func TestWhatAnOperatorSaysIsCopied(t *testing.T) {
 	says := func(message string, c metav1.Condition) metav1.Condition { c.Message = message; return c }
 	const hidden, shown = "a\u202eb", `a\u202eb`
 	for name, c := range map[string]struct{ spec, status, want []metav1.Condition }{
-		"something new": {
+		"a new condition": {
 			spec: []metav1.Condition{condition("False", "Busy", 0, young)},
 			want: []metav1.Condition{condition("False", "Busy", 4, young)},
 		},
@@ -285,20 +308,20 @@ func TestWhatAnOperatorSaysIsCopied(t *testing.T) {
 			status: []metav1.Condition{typed("Degraded", condition("True", "X", 1, old))},
 			want:   []metav1.Condition{typed("Degraded", condition("True", "X", 1, old)), condition("False", "Busy", 4, young)},
 		},
-		"characters that people do not see are escaped": {
+		"invisible characters are escaped": {
 			spec: []metav1.Condition{says(hidden, condition("False", "Busy", 0, young))},
 			want: []metav1.Condition{says(shown, condition("False", "Busy", 4, young))},
 		},
-		"those of a message that OLM recorded stay": {
+		"those that OLM recorded stay": {
 			spec:   []metav1.Condition{says(hidden, condition("False", "Busy", 0, young))},
 			status: []metav1.Condition{says(hidden, condition("False", "Idle", 4, young))},
 			want:   []metav1.Condition{says(hidden, condition("False", "Busy", 4, young))},
 		},
-		"an escaped message is as long as the API server takes": {
+		"an escaped message is cut": {
 			spec: []metav1.Condition{says(strings.Repeat("\u202e", 32768), condition("False", "Busy", 0, young))},
 			want: []metav1.Condition{says(strings.Repeat(shown[1:7], 32768/6)+`\u`, condition("False", "Busy", 4, young))},
 		},
-		"of two of a type the last counts": {
+		"the last of a type counts": {
 			spec:   []metav1.Condition{condition("False", "Busy", 0, never), condition("True", "Idle", 0, never)},
 			status: []metav1.Condition{condition("True", "Idle", 3, old)},
 			want:   []metav1.Condition{condition("True", "Idle", 4, old)},
@@ -309,7 +332,7 @@ func TestWhatAnOperatorSaysIsCopied(t *testing.T) {
 			o := in.OperatorConditions.Items[0]
 			o.Generation, o.Spec.Conditions, o.Status.Conditions = 4, c.spec, c.status
 			res := reconciled(t, in).Result
-			require.Equal(t, []string{"updateStatus OperatorCondition cool.v1 (StatusChanged)"}, said(res))
+			require.Equal(t, []string{"updateStatus OperatorCondition cool.v1 (StatusChanged)"}, lines(res))
 			after, _ := olmcore.StatusOf[*operatorsv2.OperatorCondition](res.Actions)
 			require.Empty(t, cmp.Diff(c.want, after.Status.Conditions))
 			apply(&in, res.Actions[0])
@@ -318,45 +341,45 @@ func TestWhatAnOperatorSaysIsCopied(t *testing.T) {
 	}
 }
 
-// TestAConditionThatOLMCopiedIsLeftAlone checks that a message is not written again only to escape its characters.
-func TestAConditionThatOLMCopiedIsLeftAlone(t *testing.T) {
+// TestConditionsThatOLMCopiedAreNotWrittenAgain checks that a message is not written again only to escape its
+// characters.
+func TestConditionsThatOLMCopiedAreNotWrittenAgain(t *testing.T) {
 	in := atRest(t)
 	o := in.OperatorConditions.Items[0]
 	c := metav1.Condition{Type: "Upgradeable", Status: "False", Reason: "Busy", Message: "a\u202eb"}
 	c.ObservedGeneration, c.LastTransitionTime = 4, *ago(time.Hour)
 	o.Generation, o.Spec.Conditions, o.Status.Conditions = 4, []metav1.Condition{c}, []metav1.Condition{c}
 	require.True(t, reconciled(t, in).Empty())
-	c.Message = strings.Repeat("\u202e", 32768) // longer than the API server takes once it is escaped
+	c.Message = strings.Repeat("\u202e", 32768) // too long for the API server once it is escaped
 	o.Spec.Conditions, o.Status.Conditions = []metav1.Condition{c}, []metav1.Condition{c}
 	require.True(t, reconciled(t, in).Empty())
 }
 
-// TestContainersKnowTheirOperatorCondition. Package csv installs Deployments so; here is what is done about one that
-// lost it, by whatever way.
-func TestContainersKnowTheirOperatorCondition(t *testing.T) {
+// TestMissingVariablesAreSetInContainers checks Deployments that lost the variable. Package csv installs them with it.
+func TestMissingVariablesAreSetInContainers(t *testing.T) {
 	const written = "update Deployment cool (VariableMissing)"
 	for name, c := range map[string]struct {
 		variables []string
 		change    func(in *operatorcondition.Input, d *appsv1.Deployment)
 		want      []string
 	}{
-		"it is there":                     {variables: []string{"cool.v1"}},
-		"it is missing":                   {want: []string{written}},
-		"it is another's":                 {variables: []string{"cool.v0"}, want: []string{written}},
-		"the last one counts":             {variables: []string{"cool.v0", "cool.v1"}},
-		"the last one is another's":       {variables: []string{"cool.v1", "cool.v0"}, want: []string{written}},
-		"the Deployment does not exist":   {change: func(in *operatorcondition.Input, _ *appsv1.Deployment) { in.Deployments.Items = nil }},
-		"it goes":                         {change: func(_ *operatorcondition.Input, d *appsv1.Deployment) { d.DeletionTimestamp = ago(0) }},
-		"it is not the operator's":        {change: func(_ *operatorcondition.Input, d *appsv1.Deployment) { d.OwnerReferences = nil }},
-		"it has not the operator's label": {change: func(_ *operatorcondition.Input, d *appsv1.Deployment) { d.Labels = nil }},
+		"the variable is set":           {variables: []string{"cool.v1"}},
+		"the variable is missing":       {want: []string{written}},
+		"it names another object":       {variables: []string{"cool.v0"}, want: []string{written}},
+		"the last one counts":           {variables: []string{"cool.v0", "cool.v1"}},
+		"the last one names another":    {variables: []string{"cool.v1", "cool.v0"}, want: []string{written}},
+		"the Deployment does not exist": {change: func(in *operatorcondition.Input, _ *appsv1.Deployment) { in.Deployments.Items = nil }},
+		"it is being deleted":           {change: func(_ *operatorcondition.Input, d *appsv1.Deployment) { d.DeletionTimestamp = ago(0) }},
+		"it has another owner":          {change: func(_ *operatorcondition.Input, d *appsv1.Deployment) { d.OwnerReferences = nil }},
+		"it lacks the owner labels":     {change: func(_ *operatorcondition.Input, d *appsv1.Deployment) { d.Labels = nil }},
 		"it is not listed": {change: func(in *operatorcondition.Input, _ *appsv1.Deployment) {
 			in.ClusterServiceVersions.Items[0].DeletionTimestamp = ago(0)
 			in.OperatorConditions.Items[0].Spec.Deployments = nil
 		}},
-		"there is no operator":  {change: func(in *operatorcondition.Input, _ *appsv1.Deployment) { in.ClusterServiceVersions.Items = nil }},
-		"it is being installed": {change: phase(csvtest.Installing)},
-		"it goes to the next":   {change: phase(csvtest.Replacing)},
-		"the operator goes": {change: func(in *operatorcondition.Input, _ *appsv1.Deployment) {
+		"there is no CSV":       {change: func(in *operatorcondition.Input, _ *appsv1.Deployment) { in.ClusterServiceVersions.Items = nil }},
+		"the CSV is Installing": {change: phase(csvtest.Installing)},
+		"the CSV is Replacing":  {change: phase(csvtest.Replacing)},
+		"the CSV is being deleted": {change: func(in *operatorcondition.Input, _ *appsv1.Deployment) {
 			in.ClusterServiceVersions.Items[0].DeletionTimestamp = ago(0)
 		}},
 		"a copy has no Deployments": {change: func(in *operatorcondition.Input, _ *appsv1.Deployment) {
@@ -371,13 +394,13 @@ func TestContainersKnowTheirOperatorCondition(t *testing.T) {
 				c.change(&in, d)
 			}
 			res := reconciled(t, in).Result
-			require.Equal(t, c.want, said(res))
+			require.Equal(t, c.want, lines(res))
 			if len(c.want) == 0 {
 				return
 			}
 			after := res.Actions[0].(olmcore.Update).After.(*appsv1.Deployment)
 			require.Equal(t, []corev1.EnvVar{envVar("cool.v1")}, after.Spec.Template.Spec.Containers[0].Env)
-			require.Equal(t, d.Labels, after.Labels) // by whose hash package csv knows the Deployment
+			require.Equal(t, d.Labels, after.Labels) // package csv finds the Deployment by this hash
 		})
 	}
 }
@@ -392,9 +415,9 @@ func phase(p v1alpha1.ClusterServiceVersionPhase) func(*operatorcondition.Input,
 	}
 }
 
-// TestAnOperatorConditionByHandGivesNothingElse checks that an OperatorCondition which a user creates only grants
-// ServiceAccounts of its namespace the permissions on it, and that no object of another owner is changed.
-func TestAnOperatorConditionByHandGivesNothingElse(t *testing.T) {
+// TestAManualOperatorConditionGrantsNothingElse checks that an OperatorCondition which a user creates grants
+// ServiceAccounts of its namespace only the permissions on it, and that no object of another owner is changed.
+func TestAManualOperatorConditionGrantsNothingElse(t *testing.T) {
 	everything := []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
 	role := func(owners ...metav1.OwnerReference) *rbacv1.Role {
 		return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool.v1", UID: "r", ResourceVersion: "1", OwnerReferences: owners}, Rules: everything}
@@ -416,46 +439,47 @@ func TestAnOperatorConditionByHandGivesNothingElse(t *testing.T) {
 		bindings []*rbacv1.RoleBinding
 		want     []string
 	}{
-		"nothing of the name":                     {nil, nil, []string{"create Role cool.v1 (ConditionChanged)"}},
+		"no other object":                         {nil, nil, []string{"create Role cool.v1 (ConditionChanged)"}},
 		"a Role of the name":                      {[]*rbacv1.Role{role()}, nil, []string{notTheRole}},
 		"a Role of another owner":                 {[]*rbacv1.Role{role(csvtest.OwnedBy("cool.v1")...)}, nil, []string{notTheRole}},
 		"a Role that it owns without controlling": {[]*rbacv1.Role{role(owner)}, nil, []string{notTheRole}},
-		"a Role of its former self":               {[]*rbacv1.Role{role(before)}, nil, []string{notTheRole}},
-		"a Role took the place of its own": {
+		"a Role of an earlier object":             {[]*rbacv1.Role{role(before)}, nil, []string{notTheRole}},
+		"a Role replaced its own": {
 			[]*rbacv1.Role{role()}, []*rbacv1.RoleBinding{binding(ours)}, []string{"delete RoleBinding cool.v1 (NameConflict)", notTheRole},
 		},
-		"a Role of another that is going":   {[]*rbacv1.Role{going}, []*rbacv1.RoleBinding{binding(ours)}, []string{"delete RoleBinding cool.v1 (NameConflict)", notTheRole}},
+		"a Role that is being deleted": {
+			[]*rbacv1.Role{going}, []*rbacv1.RoleBinding{binding(ours)}, []string{"delete RoleBinding cool.v1 (NameConflict)", notTheRole},
+		},
 		"a Role and its binding":            {[]*rbacv1.Role{role()}, []*rbacv1.RoleBinding{binding()}, []string{notTheRole}},
-		"a wide Role with its own name on":  {[]*rbacv1.Role{role(ours)}, nil, []string{"update Role cool.v1 (ConditionChanged)"}},
+		"a Role with more rules":            {[]*rbacv1.Role{role(ours)}, nil, []string{"update Role cool.v1 (ConditionChanged)"}},
 		"a binding of the name, and a Role": {nil, []*rbacv1.RoleBinding{binding()}, []string{"create Role cool.v1 (ConditionChanged)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := byHand("anybody")
 			in.Roles, in.RoleBindings = olmcore.Found(c.roles...), olmcore.Found(c.bindings...)
-			require.Equal(t, c.want, said(reconciled(t, in).Result))
+			require.Equal(t, c.want, lines(reconciled(t, in).Result))
 		})
 	}
 	in := byHand("anybody", "some", "", "some", "system:serviceaccount:other:root", "../root", "Some")
-	in = settled(t, in)
+	in = converged(t, in)
 	require.Equal(t, []string{"cool.v1"}, in.Roles.Items[0].Rules[0].ResourceNames)
 	require.Equal(t, []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "anybody"}, {Kind: "ServiceAccount", Namespace: "ns", Name: "some"}}, in.RoleBindings.Items[0].Subjects)
 	res := reconciled(t, in).Result
 	require.Len(t, res.Diagnostics, 1)
 	require.Equal(t, olmcore.Diagnostic{
 		Severity: olmcore.Warning, Reason: operatorcondition.ReasonInvalidServiceAccount, Target: olmcore.RefOf(in.OperatorConditions.Items[0]).Unversioned(), Path: "spec.serviceAccounts",
-		Message: `3 of the names are none that a ServiceAccount can have, such as "system:serviceaccount:other:root"`,
+		Message: `it contains invalid ServiceAccount names, for example "system:serviceaccount:other:root" (3 in total)`,
 	}, res.Diagnostics[0])
 	in.RoleBindings = olmcore.Found(binding())
 	in.RoleBindings.Items[0].Subjects = nil
-	require.Contains(t, said(reconciled(t, in).Result), notTheBinding)
+	require.Contains(t, lines(reconciled(t, in).Result), notTheBinding)
 }
 
-// TestNothingFollowsFromWhatWasNotRead.
-func TestNothingFollowsFromWhatWasNotRead(t *testing.T) {
+func TestUnreadListsAreReportedAndChangeNothing(t *testing.T) {
 	for name, c := range map[string]struct {
+		// forget makes a list unread. It also removes objects, so that there is something to do.
 		forget func(in *operatorcondition.Input)
-		// goes is what whoever forgets does besides, to give something to do; want is what is still done about it.
-		want []string
+		want   []string
 	}{
 		"ClusterServiceVersions": {func(in *operatorcondition.Input) {
 			in.ClusterServiceVersions = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
@@ -478,17 +502,17 @@ func TestNothingFollowsFromWhatWasNotRead(t *testing.T) {
 			in := atRest(t)
 			c.forget(&in)
 			res := reconciled(t, in).Result
-			require.Equal(t, append(c.want, "NotObserved OperatorCondition cool.v1"), said(res))
-			require.Contains(t, res.Diagnostics[0].Message, ": "+name+" (")
+			require.Equal(t, append(c.want, "NotObserved OperatorCondition cool.v1"), lines(res))
+			require.Contains(t, res.Diagnostics[0].Message, "the list of "+name+" (")
 			require.Equal(t, 5*time.Second, res.RequeueAfter)
 		})
 	}
 	in := input(operator())
 	in.Roles, in.RoleBindings, in.Deployments = olmcore.Observed[*rbacv1.Role]{}, olmcore.Observed[*rbacv1.RoleBinding]{}, olmcore.Observed[*appsv1.Deployment]{}
-	require.Equal(t, []string{"create OperatorCondition cool.v1 (CSVChanged)"}, said(reconciled(t, in).Result), "they belong to an object that does not exist")
+	require.Equal(t, []string{"create OperatorCondition cool.v1 (CSVChanged)"}, lines(reconciled(t, in).Result), "the OperatorCondition does not exist yet")
 }
 
-func TestInvalidInputs(t *testing.T) {
+func TestInputErrorsNameTheField(t *testing.T) {
 	for field, breakIt := range map[string]func(in *operatorcondition.Input){
 		"Now":                       func(in *operatorcondition.Input) { in.Now = time.Time{} },
 		"Key.Name":                  func(in *operatorcondition.Input) { in.Key.Name = "" },
@@ -512,17 +536,16 @@ func TestInvalidInputs(t *testing.T) {
 	}
 }
 
-// TestHugeObjects cost in proportion to their size.
-func TestHugeObjects(t *testing.T) {
+func TestTheCostGrowsLinearlyWithTheSizeOfObjects(t *testing.T) {
 	cost := func(n int) float64 {
 		in := byHand()
 		in.ClusterServiceVersions = olmcore.Found(operator())
 		o := in.OperatorConditions.Items[0]
 		for i := range n {
 			name := fmt.Sprintf("n%06d", i)
-			said := metav1.Condition{Type: name, Status: "True"}
+			lines := metav1.Condition{Type: name, Status: "True"}
 			o.Spec.ServiceAccounts, o.Spec.Deployments = append(o.Spec.ServiceAccounts, name, "not a name"), append(o.Spec.Deployments, name)
-			o.Spec.Conditions, o.Status.Conditions = append(o.Spec.Conditions, said), append(o.Status.Conditions, said)
+			o.Spec.Conditions, o.Status.Conditions = append(o.Spec.Conditions, lines), append(o.Status.Conditions, lines)
 			d := deployment(in.ClusterServiceVersions.Items[0])
 			d.Name = name
 			in.Deployments.Items = append(in.Deployments.Items, d)

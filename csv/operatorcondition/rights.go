@@ -19,76 +19,79 @@ import (
 // rights creates and updates the Role and the RoleBinding that let the ServiceAccounts of an operator read and write
 // its OperatorCondition. The Role comes first, because a binding to a Role of another owner would grant other
 // permissions.
-func rights(f *facts) (p part) {
+func rights(f *facts) olmcore.Result {
 	if !f.in.Roles.Complete || !f.in.RoleBindings.Complete {
-		return p
+		return olmcore.Result{}
 	}
 	desired := f.role()
 	role, exists := owned.Find(f.in.Roles.Items, f.in.Key.Namespace, f.in.Key.Name)
 	switch {
 	case !exists:
-		p.actions = append(p.actions, olmcore.CreateOf(desired, f.cause("it has no Role")))
-		return p
+		return write(olmcore.CreateOf(desired, f.cause("it has no Role")))
 	case !metav1.IsControlledBy(role, f.condition):
-		p.diagnostics = append(p.diagnostics, f.conflict(role,
-			"it is not the Role of OperatorCondition %s, whose operator gets no rights", f.condition.Name))
-		p.actions = f.unbind()
-		return p
+		conflict := reportConflict(role,
+			"it does not belong to OperatorCondition %s, so the operator gets no permissions for that object", f.condition.Name)
+		return conflict.And(unbind(f))
 	case role.DeletionTimestamp != nil:
-		return p
+		return olmcore.Result{}
+	case equality.Semantic.DeepEqual(role.Rules, desired.Rules):
+		return bind(f)
 	}
-	if !equality.Semantic.DeepEqual(role.Rules, desired.Rules) {
-		after := role.DeepCopy()
-		after.Labels, _ = olmcore.MergeLabels(role.Labels, desired.Labels)
-		after.Rules = desired.Rules
-		p.actions = append(p.actions, olmcore.UpdateOf(role, after, f.cause("its Role is not as it should be")))
-		return p
-	}
-	return f.bind()
+	after := role.DeepCopy()
+	after.Labels, _ = olmcore.MergeLabels(role.Labels, desired.Labels)
+	after.Rules = desired.Rules
+	return write(olmcore.UpdateOf(role, after, f.cause("its Role has other rules")))
 }
 
 // unbind deletes the RoleBinding if its Role belongs to another owner.
-func (f *facts) unbind() []olmcore.Action {
+func unbind(f *facts) olmcore.Result {
 	binding, bound := owned.Find(f.in.RoleBindings.Items, f.in.Key.Namespace, f.in.Key.Name)
 	if !bound || binding.DeletionTimestamp != nil || !metav1.IsControlledBy(binding, f.condition) {
-		return nil
+		return olmcore.Result{}
 	}
-	return []olmcore.Action{olmcore.DeleteOf(binding, olmcore.Cause{
-		Reason: ReasonNameConflict, Message: "Role " + f.condition.Name + " is not that of the OperatorCondition",
-	})}
+	return write(olmcore.DeleteOf(binding, olmcore.Cause{
+		Reason: ReasonNameConflict, Message: "Role " + f.condition.Name + " does not belong to the OperatorCondition",
+	}))
 }
 
-// bind creates and updates the RoleBinding of the Role.
-func (f *facts) bind() (p part) {
+// bind writes the RoleBinding of the Role, and reports the ServiceAccounts that it leaves out.
+func bind(f *facts) olmcore.Result {
 	subjects, unfit := f.subjects()
-	if len(unfit) > 0 {
-		p.diagnostics = append(p.diagnostics, olmcore.Diagnose(olmcore.Warning,
-			ReasonInvalidServiceAccount, olmcore.RefOf(f.condition), "spec.serviceAccounts",
-			"%d of the names are none that a ServiceAccount can have, such as %q", len(unfit), unfit[0]))
+	return reportUnfit(f, unfit).And(writeBinding(f, f.roleBinding(subjects)))
+}
+
+// reportUnfit reports names that no ServiceAccount can have.
+func reportUnfit(f *facts, unfit []string) olmcore.Result {
+	if len(unfit) == 0 {
+		return olmcore.Result{}
 	}
-	desired := f.roleBinding(subjects)
+	return olmcore.Result{Diagnostics: []olmcore.Diagnostic{
+		olmcore.Diagnose(olmcore.Warning, ReasonInvalidServiceAccount, olmcore.RefOf(f.condition), "spec.serviceAccounts",
+			"it contains invalid ServiceAccount names, for example %q (%d in total)", unfit[0], len(unfit)),
+	}}
+}
+
+// writeBinding creates or updates the RoleBinding. A RoleBinding to another role is deleted first, because its roleRef
+// is immutable.
+func writeBinding(f *facts, desired *rbacv1.RoleBinding) olmcore.Result {
 	binding, exists := owned.Find(f.in.RoleBindings.Items, f.in.Key.Namespace, f.in.Key.Name)
 	switch {
 	case !exists:
-		p.actions = append(p.actions, olmcore.CreateOf(desired, f.cause("it has no RoleBinding")))
-		return p
+		return write(olmcore.CreateOf(desired, f.cause("it has no RoleBinding")))
 	case binding.DeletionTimestamp != nil:
-		return p
+		return olmcore.Result{}
 	case !metav1.IsControlledBy(binding, f.condition):
-		p.diagnostics = append(p.diagnostics, f.conflict(binding,
-			"it is not the RoleBinding of OperatorCondition %s, whose operator gets no rights", f.condition.Name))
-		return p
-	case binding.RoleRef != desired.RoleRef: // which cannot be changed
-		p.actions = append(p.actions, olmcore.DeleteOf(binding, f.cause("its RoleBinding is to another role")))
-		return p
+		return reportConflict(binding,
+			"it does not belong to OperatorCondition %s, so the operator gets no permissions for that object", f.condition.Name)
+	case binding.RoleRef != desired.RoleRef:
+		return write(olmcore.DeleteOf(binding, f.cause("its RoleBinding references another role")))
+	case f.bindsSame(binding.Subjects, desired.Subjects):
+		return olmcore.Result{}
 	}
-	if !f.bindsSame(binding.Subjects, desired.Subjects) {
-		after := binding.DeepCopy()
-		after.Labels, _ = olmcore.MergeLabels(binding.Labels, desired.Labels)
-		after.Subjects = desired.Subjects
-		p.actions = append(p.actions, olmcore.UpdateOf(binding, after, f.cause("its RoleBinding is not as it should be")))
-	}
-	return p
+	after := binding.DeepCopy()
+	after.Labels, _ = olmcore.MergeLabels(binding.Labels, desired.Labels)
+	after.Subjects = desired.Subjects
+	return write(olmcore.UpdateOf(binding, after, f.cause("its RoleBinding has other subjects")))
 }
 
 // bindsSame reports whether two lists contain the same subjects. Order and repetitions do not count, because OLM

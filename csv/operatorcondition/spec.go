@@ -59,7 +59,8 @@ func controlledBy(o olmcore.Object) metav1.OwnerReference {
 	return ref
 }
 
-func (f *facts) create() olmcore.Action {
+// create creates the OperatorCondition of a ClusterServiceVersion.
+func create(f *facts) olmcore.Result {
 	condition := &operatorsv2.OperatorCondition{
 		TypeMeta: metav1.TypeMeta{APIVersion: operatorsv2.GroupVersion.String(), Kind: "OperatorCondition"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -69,27 +70,27 @@ func (f *facts) create() olmcore.Action {
 		Spec: operatorsv2.OperatorConditionSpec{ServiceAccounts: accounts(f.csv), Deployments: deploymentNames(f.csv)},
 	}
 	deployment.LabelComponents(condition, f.csv)
-	return olmcore.CreateOf(condition, olmcore.Cause{
+	return write(olmcore.CreateOf(condition, olmcore.Cause{
 		Reason: ReasonCSVChanged, Message: "ClusterServiceVersion " + f.csv.Name + " has no OperatorCondition",
-	})
+	}))
 }
 
-// specOf updates the spec of the OperatorCondition to match its ClusterServiceVersion.
-func specOf(f *facts) (p part) {
-	if !f.isWanted() {
-		return p
+// updateSpec updates the spec of the OperatorCondition to match its ClusterServiceVersion.
+func updateSpec(f *facts) olmcore.Result {
+	switch {
+	case !f.isWanted():
+		return olmcore.Result{}
+	case f.isAnothers():
+		return reportConflict(f.condition,
+			"it is not owned by ClusterServiceVersion %s, so its ServiceAccounts and Deployments stay as they are", f.csv.Name)
 	}
-	if f.isAnothers() {
-		p.diagnostics = append(p.diagnostics, f.conflict(f.condition,
-			"it belongs to another object than ClusterServiceVersion %s, so its accounts and Deployments stay as they are", f.csv.Name))
-		return p
+	after, changed := f.followed()
+	if !changed {
+		return olmcore.Result{}
 	}
-	if after, changed := f.followed(); changed {
-		p.actions = append(p.actions, olmcore.UpdateOf(f.condition, after, olmcore.Cause{
-			Reason: ReasonCSVChanged, Message: "the OperatorCondition does not follow ClusterServiceVersion " + f.csv.Name,
-		}))
-	}
-	return p
+	return write(olmcore.UpdateOf(f.condition, after, olmcore.Cause{
+		Reason: ReasonCSVChanged, Message: "the OperatorCondition does not match ClusterServiceVersion " + f.csv.Name,
+	}))
 }
 
 // isAnothers reports whether an object other than the ClusterServiceVersion owns the OperatorCondition. An

@@ -21,29 +21,35 @@ import (
 	"github.com/olmcore/olm/olmcore/manifest"
 )
 
-// TestUpgrade installs a version, lets its operator and an administrator speak, and creates the next version, which
-// takes over or waits.
-func TestUpgrade(t *testing.T) {
+// TestUpgradesDependOnConditionsAndOverrides installs a version, sets the conditions of its operator and the overrides
+// of an administrator, and creates the next version, which replaces it or waits.
+func TestUpgradesDependOnConditionsAndOverrides(t *testing.T) {
 	const refused = "operator is not upgradeable: "
-	said := func(status metav1.ConditionStatus) []metav1.Condition {
+	conditions := func(status metav1.ConditionStatus) []metav1.Condition {
 		return []metav1.Condition{{Type: "Upgradeable", Status: status, Reason: "Said", Message: "so", LastTransitionTime: metav1.NewTime(now)}}
 	}
 	for name, c := range map[string]struct {
 		operator, administrator []metav1.Condition
-		// stale: what is said is not copied.
+		// stale is true if the conditions of the operator are not copied to the status.
 		stale bool
 		// waits is why the next version does; empty: it takes over.
 		waits string
 	}{
-		"nothing is said":                {},
-		"upgradeable":                    {operator: said("True")},
-		"not upgradeable":                {operator: said("False"), waits: refused + "the operator is not upgradeable: so"},
-		"unknown":                        {operator: said("Unknown")},
-		"the administrator allows":       {operator: said("False"), administrator: said("True")},
-		"the administrator forbids":      {operator: said("True"), administrator: said("False"), waits: refused + "the operator is not upgradeable: so"},
-		"what was said is outdated":      {operator: said("True"), stale: true, waits: refused + `the operatorcondition status "Upgradeable"="True" is outdated`},
-		"outdated, and overridden":       {operator: said("False"), administrator: said("True"), stale: true},
-		"outdated, and forbidden at all": {operator: said("True"), administrator: said("False"), stale: true, waits: refused + "the operator is not upgradeable: so"},
+		"no conditions":            {},
+		"upgradeable":              {operator: conditions("True")},
+		"not upgradeable":          {operator: conditions("False"), waits: refused + "the operator is not upgradeable: so"},
+		"unknown":                  {operator: conditions("Unknown")},
+		"the administrator allows": {operator: conditions("False"), administrator: conditions("True")},
+		"the administrator forbids": {
+			operator: conditions("True"), administrator: conditions("False"), waits: refused + "the operator is not upgradeable: so",
+		},
+		"the condition is outdated": {
+			operator: conditions("True"), stale: true, waits: refused + `the operatorcondition status "Upgradeable"="True" is outdated`,
+		},
+		"outdated, and overridden": {operator: conditions("False"), administrator: conditions("True"), stale: true},
+		"outdated, and forbidden": {
+			operator: conditions("True"), administrator: conditions("False"), stale: true, waits: refused + "the operator is not upgradeable: so",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()

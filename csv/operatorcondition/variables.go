@@ -17,11 +17,12 @@ const variable = deployment.ConditionVariable
 
 // variables sets the variable OPERATOR_CONDITION_NAME in containers of the operator that lost it. Package csv installs
 // Deployments with the variable, and writes them while the CSV is not Succeeded.
-func variables(f *facts) (p part) {
+func variables(f *facts) olmcore.Result {
 	if f.csv == nil || f.csv.DeletionTimestamp != nil || f.csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
-		return p
+		return olmcore.Result{}
 	}
 	listed := sets.New(f.condition.Spec.Deployments...)
+	var updates []olmcore.Action
 	for _, d := range f.in.Deployments.Items {
 		isOurs := listed.Has(d.Name) && d.DeletionTimestamp == nil && owned.Deployment(f.csv, d)
 		if !isOurs || deployment.NamesCondition(&d.Spec.Template.Spec, f.in.Key.Name) {
@@ -29,10 +30,10 @@ func variables(f *facts) (p part) {
 		}
 		after := d.DeepCopy()
 		deployment.NameCondition(&after.Spec.Template.Spec, f.in.Key.Name)
-		p.actions = append(p.actions, olmcore.UpdateOf(d, after, olmcore.Cause{
-			Reason: ReasonVariableMissing, Message: "not every container of deployment " + d.Name + " has the variable " + variable,
+		updates = append(updates, olmcore.UpdateOf(d, after, olmcore.Cause{
+			Reason: ReasonVariableMissing, Message: "a container of Deployment " + d.Name + " lacks the variable " + variable,
 		}))
 	}
-	slices.SortFunc(p.actions, deployment.ByTarget)
-	return p
+	slices.SortFunc(updates, deployment.ByTarget)
+	return write(updates...)
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// world is a cluster with an operator that runs, without its OperatorCondition, and one by hand; then change happens.
+// world returns a cluster with an operator that runs and has no OperatorCondition, and an OperatorCondition that a user
+// created. Then it calls change.
 func world(t *testing.T, change func(t *testing.T, c *fake.Cluster)) invariant.World {
 	all := func(name string, is bool) (kept []fake.Controller) {
 		for _, c := range new(olm.OLM).Controllers() {
@@ -47,24 +48,24 @@ func world(t *testing.T, change func(t *testing.T, c *fake.Cluster)) invariant.W
 	}
 }
 
-// settleConditions lets the controller run alone.
-func settleConditions(t *testing.T, c *fake.Cluster) {
+// converge runs only the controller of this package.
+func converge(t *testing.T, c *fake.Cluster) {
 	d := &fake.Driver{Cluster: c, Controllers: world(t, nil).Controllers(c)}
 	require.NoError(t, d.Settle(t.Context()))
 }
 
-func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
+func TestConvergenceDespiteLostWrites(t *testing.T) {
 	edit := func(t *testing.T, c *fake.Cluster, change func(o *operatorsv2.OperatorCondition)) {
-		settleConditions(t, c)
+		converge(t, c)
 		require.NoError(t, fake.Edit(c, "ns", "cool.v1", change))
 	}
 	remove := func(t *testing.T, c *fake.Cluster, apiVersion, kind string) {
-		settleConditions(t, c)
+		converge(t, c)
 		require.NoError(t, c.Delete(olmcore.Ref{APIVersion: apiVersion, Kind: kind, Namespace: "ns", Name: "cool.v1"}))
 	}
 	for name, change := range map[string]func(t *testing.T, c *fake.Cluster){
 		"a first installation": func(*testing.T, *fake.Cluster) {},
-		"the operator speaks": func(t *testing.T, c *fake.Cluster) {
+		"the operator reports": func(t *testing.T, c *fake.Cluster) {
 			edit(t, c, func(o *operatorsv2.OperatorCondition) {
 				o.Spec.Conditions = []metav1.Condition{{Type: "Upgradeable", Status: "False", Reason: "Busy", LastTransitionTime: metav1.NewTime(now)}}
 			})
@@ -75,11 +76,11 @@ func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
 				o.Spec.Conditions = []metav1.Condition{{Type: "Upgradeable", Status: "True", Reason: "Idle"}}
 			})
 		},
-		"the object goes":      func(t *testing.T, c *fake.Cluster) { remove(t, c, "operators.coreos.com/v2", "OperatorCondition") },
-		"the Role goes":        func(t *testing.T, c *fake.Cluster) { remove(t, c, "rbac.authorization.k8s.io/v1", "Role") },
-		"the RoleBinding goes": func(t *testing.T, c *fake.Cluster) { remove(t, c, "rbac.authorization.k8s.io/v1", "RoleBinding") },
-		"the operator goes": func(t *testing.T, c *fake.Cluster) {
-			settleConditions(t, c)
+		"the object is deleted":      func(t *testing.T, c *fake.Cluster) { remove(t, c, "operators.coreos.com/v2", "OperatorCondition") },
+		"the Role is deleted":        func(t *testing.T, c *fake.Cluster) { remove(t, c, "rbac.authorization.k8s.io/v1", "Role") },
+		"the RoleBinding is deleted": func(t *testing.T, c *fake.Cluster) { remove(t, c, "rbac.authorization.k8s.io/v1", "RoleBinding") },
+		"the CSV is being deleted": func(t *testing.T, c *fake.Cluster) {
+			converge(t, c)
 			require.NoError(t, fake.Edit(c, "ns", "cool.v1", func(v *v1alpha1.ClusterServiceVersion) { v.Finalizers = nil }))
 			remove(t, c, "operators.coreos.com/v1alpha1", "ClusterServiceVersion")
 		},

@@ -25,7 +25,7 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 			return []types.NamespacedName{{Namespace: owner.Namespace, Name: owner.Name}}
 		}
 		if strings.HasPrefix(o.Name, roleNamePrefix) {
-			return []types.NamespacedName{{}} // its labels were taken off
+			return []types.NamespacedName{{}} // its owner labels were removed
 		}
 	case *operatorsv1.OperatorGroup, *corev1.ServiceAccount, *v1alpha1.ClusterServiceVersion:
 		if strings.TrimSpace(o.GetNamespace()) != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Reconcile computes what the operators of a namespace may watch.
+// Reconcile computes the namespaces that the operators of a namespace watch.
 func ExampleReconcile() {
 	group := &operatorsv1.OperatorGroup{}
 	group.Namespace, group.Name, group.UID, group.ResourceVersion = "operators", "team", "u2", "3"
@@ -38,8 +38,8 @@ func ExampleReconcile() {
 	// {"verb":"updateStatus","target":{"apiVersion":"operators.coreos.com/v1","kind":"OperatorGroup","namespace":"operators","name":"team"},"cause":{"reason":"StatusChanged","message":"the targets, the ServiceAccount or the conditions changed"},"patch":{"status":{"lastUpdated":"2026-01-01T00:00:00Z","namespaces":["shop"]}}}
 }
 
-// The whole loop: gather, reconcile, run, and keep the Checkpoint for the next time. At rest that costs the comparison
-// of versions.
+// A controller gathers, reconciles, runs the actions, and keeps the Checkpoint for the next call. At rest, a call only
+// compares resourceVersions.
 func ExampleReconcile_checkpoint() {
 	ctx, cluster := context.Background(), fake.NewCluster(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	cluster.AutoCreateNamespaces = true
@@ -84,7 +84,8 @@ func ExampleGather() {
 	// team true <nil>
 }
 
-// A change of an OperatorGroup concerns all of its namespace, as there must be one: an empty name.
+// A change of an OperatorGroup affects all OperatorGroups of its namespace, because only one is allowed. The key has no
+// name.
 func ExampleAffected() {
 	fmt.Println(operatorgroup.Affected(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "team"}}))
 	// Output:

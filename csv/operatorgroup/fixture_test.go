@@ -21,7 +21,7 @@ import (
 
 var now, ago, namespace, group, printRecords = csvtest.Now, csvtest.Ago, csvtest.Namespace, csvtest.Group, csvtest.PrintRecords
 
-// operator is a ClusterServiceVersion that provides one kind of example.com and runs.
+// operator returns a Succeeded ClusterServiceVersion that provides one kind of example.com.
 func operator(name, kind string) *v1alpha1.ClusterServiceVersion {
 	c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "10"}}
 	c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "plural.example.com", Version: "v1", Kind: kind}}
@@ -29,7 +29,7 @@ func operator(name, kind string) *v1alpha1.ClusterServiceVersion {
 	return c
 }
 
-// alone is a group of which everything was read, in a cluster that has nothing else.
+// alone returns an Input with only an OperatorGroup. All lists were read.
 func alone(g *operatorsv1.OperatorGroup) operatorgroup.Input {
 	return operatorgroup.Input{
 		Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup](), Namespaces: olmcore.Found[*corev1.Namespace](),
@@ -38,21 +38,21 @@ func alone(g *operatorsv1.OperatorGroup) operatorgroup.Input {
 	}
 }
 
-// reconcile is operatorgroup.Reconcile without its Checkpoint.
+// reconcile calls operatorgroup.Reconcile and returns only the Result.
 func reconcile(in operatorgroup.Input) (olmcore.Result, error) {
 	out, err := operatorgroup.Reconcile(in)
 	return out.Result, err
 }
 
-// reconciled is operatorgroup.Reconcile of a valid Input.
+// reconciled calls operatorgroup.Reconcile with a valid Input.
 func reconciled(t require.TestingT, in operatorgroup.Input) operatorgroup.Outcome {
 	out, err := operatorgroup.Reconcile(in)
 	require.NoError(t, err)
 	return out
 }
 
-// settle applies what Reconcile asks for until nothing is left.
-func settle(t testing.TB, in operatorgroup.Input) operatorgroup.Input {
+// converge applies the actions of Reconcile until none are left.
+func converge(t testing.TB, in operatorgroup.Input) operatorgroup.Input {
 	t.Helper()
 	for range 5 {
 		res := reconciled(t, in).Result
@@ -63,7 +63,7 @@ func settle(t testing.TB, in operatorgroup.Input) operatorgroup.Input {
 			return in
 		}
 	}
-	require.Fail(t, "not at rest after five rounds")
+	require.Fail(t, "not converged after five rounds")
 	return in
 }
 
@@ -101,7 +101,8 @@ func with[T olmcore.Object](list olmcore.Observed[T], o T) olmcore.Observed[T] {
 	return olmcore.Found(append(items, o)...)
 }
 
-// atRest are groups of each sort that have nothing to do, with an operator, beside other namespaces.
+// atRest returns Inputs of different OperatorGroups without anything to do, in a cluster with an operator and other
+// namespaces.
 func atRest(t testing.TB, namespaces int) map[string]operatorgroup.Input {
 	t.Helper()
 	inputs := map[string]operatorgroup.Input{}
@@ -126,7 +127,7 @@ func atRest(t testing.TB, namespaces int) map[string]operatorgroup.Input {
 			}
 			in.Namespaces.Items = append(in.Namespaces.Items, n)
 		}
-		inputs[name] = settle(t, in)
+		inputs[name] = converge(t, in)
 	}
 	return inputs
 }

@@ -49,8 +49,8 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (In
 	return in, nil
 }
 
-// namespacesOf reads the namespaces that a group can concern: those that it selects now, those of its status, and those
-// with its label. A cluster of many groups would cost the square of its size if each read all namespaces.
+// namespacesOf reads the namespaces that an OperatorGroup selects, those in its status, and those with its label. It
+// does not read all namespaces, because a cluster may have as many OperatorGroups as namespaces.
 func namespacesOf(reads *read.Reads, g *operatorsv1.OperatorGroup) olmcore.Observed[*corev1.Namespace] {
 	selected, marked := olmcore.Found[*corev1.Namespace](), olmcore.Found[*corev1.Namespace]()
 	if selectsByLabel(g) {
@@ -58,7 +58,7 @@ func namespacesOf(reads *read.Reads, g *operatorsv1.OperatorGroup) olmcore.Obser
 			selected = read.List[*corev1.Namespace](reads, "", selector)
 		}
 	}
-	// A UID that fits no label key marks nothing.
+	// If the UID is not valid in a label key, no namespace has the label.
 	label, err := labels.NewRequirement(owned.GroupLabelPrefix+string(g.UID), selection.Exists, nil)
 	if err == nil && g.UID != "" {
 		marked = read.List[*corev1.Namespace](reads, "", labels.NewSelector().Add(*label))

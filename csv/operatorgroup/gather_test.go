@@ -18,9 +18,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestAGroupReadsTheNamespacesThatItConcerns, not all of the cluster: those that it selects, those of its status, and
-// those that carry its label.
-func TestAGroupReadsTheNamespacesThatItConcerns(t *testing.T) {
+// TestGatherReadsOnlyNamespacesOfTheGroup checks that Gather reads the namespaces that the OperatorGroup selects, those
+// in its status, and those with its label.
+func TestGatherReadsOnlyNamespacesOfTheGroup(t *testing.T) {
 	label := map[string]string{"olm.operatorgroup.uid/group": ""}
 	world := []olmcore.Object{
 		namespace("named", nil), namespace("left", label), namespace("before", nil), namespace("bystander", nil), namespace("selected", map[string]string{"team": "a"}),
@@ -29,9 +29,13 @@ func TestAGroupReadsTheNamespacesThatItConcerns(t *testing.T) {
 		spec operatorsv1.OperatorGroupSpec
 		want []string
 	}{
-		"by name":     {operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"named", "named", "missing"}}, []string{"named", "before", "left"}},
-		"by selector": {operatorsv1.OperatorGroupSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}, []string{"before", "selected", "left"}},
-		"all":         {operatorsv1.OperatorGroupSpec{}, []string{"before", "left"}},
+		"by name": {
+			operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"named", "named", "missing"}}, []string{"named", "before", "left"},
+		},
+		"by selector": {
+			operatorsv1.OperatorGroupSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}, []string{"before", "selected", "left"},
+		},
+		"all": {operatorsv1.OperatorGroupSpec{}, []string{"before", "left"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := group()
@@ -50,7 +54,7 @@ func TestAGroupReadsTheNamespacesThatItConcerns(t *testing.T) {
 	}
 }
 
-func TestGatherErrors(t *testing.T) {
+func TestGatherReturnsFailedReads(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "group"}
 	nothing, err := olmcore.NewSnapshot(nil)
 	require.NoError(t, err)
@@ -63,8 +67,7 @@ func TestGatherErrors(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err))
 }
 
-// TestGatherMarksWhatWasNotRead, and Reconcile says it.
-func TestGatherMarksWhatWasNotRead(t *testing.T) {
+func TestUnreadListsAreIncompleteAndReported(t *testing.T) {
 	groups, err := olmcore.NewSnapshot([]olmcore.Object{group()}, olmcore.Scope{Kind: operatorsv1.GroupVersion.WithKind("OperatorGroup").GroupKind()})
 	require.NoError(t, err)
 	in, err := operatorgroup.Gather(context.Background(), groups, types.NamespacedName{Namespace: "ns", Name: "group"})
@@ -72,10 +75,10 @@ func TestGatherMarksWhatWasNotRead(t *testing.T) {
 	in.Now = now
 	res := reconciled(t, in).Result
 	require.Empty(t, res.Actions)
-	require.Contains(t, res.Diagnostics[0].Message, "Namespaces (their labels), ClusterServiceVersions (provided APIs), ClusterRoles")
+	require.Contains(t, res.Diagnostics[0].Message, "Namespaces (their labels), ClusterServiceVersions (provided APIs) and ClusterRoles")
 }
 
-func TestAffected(t *testing.T) {
+func TestAffectedReturnsOperatorGroups(t *testing.T) {
 	all, ns := []types.NamespacedName{{}}, []types.NamespacedName{{Namespace: "ns"}}
 	role := func(name string, labels map[string]string) olmcore.Object {
 		return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
@@ -84,15 +87,17 @@ func TestAffected(t *testing.T) {
 		object olmcore.Object
 		want   []types.NamespacedName
 	}{
-		"a group":                    {group(), ns},
-		"an operator":                {operator("cool.v1", "Cool"), ns},
-		"an account":                 {&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}, ns},
-		"a namespace":                {namespace("x", nil), all},
-		"a role of a group":          {role("r", olmcore.Owner{Kind: "OperatorGroup", Namespace: "ns", Name: "group"}.Labels()), []types.NamespacedName{{Namespace: "ns", Name: "group"}}},
-		"a role that lost its label": {role("olm.og.group.admin-x", nil), all},
-		"another role":               {role("r", nil), nil},
-		"another kind":               {&corev1.Pod{}, nil},
-		"without a namespace":        {&corev1.ServiceAccount{}, nil},
+		"a group":     {group(), ns},
+		"an operator": {operator("cool.v1", "Cool"), ns},
+		"an account":  {&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}, ns},
+		"a namespace": {namespace("x", nil), all},
+		"a role of a group": {
+			role("r", olmcore.Owner{Kind: "OperatorGroup", Namespace: "ns", Name: "group"}.Labels()), []types.NamespacedName{{Namespace: "ns", Name: "group"}},
+		},
+		"a role without its label": {role("olm.og.group.admin-x", nil), all},
+		"another role":             {role("r", nil), nil},
+		"another kind":             {&corev1.Pod{}, nil},
+		"without a namespace":      {&corev1.ServiceAccount{}, nil},
 	} {
 		require.Equal(t, c.want, operatorgroup.Affected(c.object), name)
 	}

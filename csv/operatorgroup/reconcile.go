@@ -4,16 +4,13 @@ package operatorgroup
 
 import (
 	"slices"
-	"strings"
-	"time"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -33,7 +30,7 @@ const (
 const (
 	// ReasonNotObserved means that a list was not read, so the objects and fields that depend on it stay as they are.
 	// Give the caller access to the kind in the message.
-	ReasonNotObserved = "NotObserved"
+	ReasonNotObserved = read.ReasonNotObserved
 	// ReasonInvalidTargets means that spec.targetNamespaces contains an empty name. The OperatorGroup and its objects
 	// stay as they are. To target all namespaces, leave spec.targetNamespaces empty.
 	ReasonInvalidTargets = "InvalidTargets"
@@ -45,9 +42,6 @@ const (
 	// characters.
 	ReasonGroupNameTooLong = "GroupNameTooLong"
 )
-
-// unreadPace is how often a group looks again whose lists were not read.
-const unreadPace = 5 * time.Second
 
 // Reconcile returns the writes for one OperatorGroup:
 //   - the target namespaces, the ServiceAccount and the conditions in its status
@@ -63,93 +57,95 @@ const unreadPace = 5 * time.Second
 // Differs: the targets are sorted, and a change of targets keeps the ServiceAccount. Package sweep removes what a
 // deleted OperatorGroup leaves behind.
 func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
+	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 
-func decide(in *Input) (res olmcore.Result) {
-	g := in.OperatorGroup
-	say := func(severity olmcore.Severity, reason, path, format string, args ...any) {
-		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(severity, reason, olmcore.RefOf(g), path, format, args...))
-	}
-	switch {
-	case g.DeletionTimestamp != nil:
-		return res
-	case slices.Contains(g.Spec.TargetNamespaces, metav1.NamespaceAll):
-		say(olmcore.Error, ReasonInvalidTargets, "spec.targetNamespaces", "TargetNamespaces cannot contain NamespaceAll: %v", g.Spec.TargetNamespaces)
-		return res
-	case selectsByLabel(g) && !in.Namespaces.Complete:
-		say(olmcore.Warning, ReasonNotObserved, "", "the list of Namespaces was not read, so nothing is decided")
-		res.Requeue(unreadPace)
-		return res
-	}
-	account := accountOf(in)
-	res.Requeue(account.awaited)
-	if account.unread {
-		say(olmcore.Warning, ReasonNotObserved, "spec.serviceAccountName",
-			"the list of ServiceAccounts was not read, so nothing is decided about ServiceAccount %s", g.Spec.ServiceAccountName)
-		res.Requeue(unreadPace)
-	}
-	unread := slices.Concat(
-		read.Missing(in.Siblings, "OperatorGroups (the condition for several in one namespace)"),
-		read.Missing(in.Namespaces, "Namespaces (their labels)"),
-		read.Missing(in.ClusterServiceVersions, "ClusterServiceVersions (provided APIs)"),
-		read.Missing(in.ClusterRoles, "ClusterRoles (those that aggregate the rights on provided APIs)"),
-	)
-	if len(unread) > 0 {
-		say(olmcore.Warning, ReasonNotObserved, "", "what these lists would decide stays as it is, as they were not read: %s", strings.Join(unread, ", "))
-		res.Requeue(unreadPace)
-	}
-	res.Actions = account.label(g)
-	if status, changed := desiredStatus(in, account); changed {
-		after := g.DeepCopy()
-		after.Status = status
-		res.Actions = append(res.Actions, olmcore.UpdateStatusOf(g, after, olmcore.Cause{
-			Reason: ReasonStatusChanged, Message: "the targets, the ServiceAccount or the conditions changed",
-		}))
-		if account.missing != "" {
-			say(olmcore.Warning, ReasonServiceAccountMissing, "spec.serviceAccountName", "%s", account.missing)
+// facts contains the classified objects of an Input. observe fills it once. Afterwards it is read-only.
+type facts struct {
+	in    *Input // as the caller passed it
+	group *operatorsv1.OperatorGroup
+	// members contains the ClusterServiceVersions of the namespace that are not copies.
+	members []*v1alpha1.ClusterServiceVersion
+	// account is the ServiceAccount that the spec names.
+	account account
+}
+
+// observe returns the facts of an Input.
+func observe(in *Input) *facts {
+	f := &facts{in: in, group: in.OperatorGroup, account: accountOf(in)}
+	for _, c := range in.ClusterServiceVersions.Items {
+		if c.Namespace == f.group.Namespace && !c.IsCopied() {
+			f.members = append(f.members, c)
 		}
-	} else if apis, pruned := listedAPIs(in); pruned {
-		res.Actions = append(res.Actions, group.List(g, apis))
 	}
-	res.Actions = append(res.Actions, namespaceLabels(in)...)
-	if owned.IsLabelValue(g.Name) {
-		res.Actions = append(res.Actions, clusterRoles(in)...)
-	} else {
-		say(olmcore.Warning, ReasonGroupNameTooLong, "metadata.name",
-			"no ClusterRoles are created for the OperatorGroup: its name has %d characters, and a label value has at most %d",
-			len(g.Name), validation.LabelValueMaxLength)
-	}
-	return res
+	return f
 }
 
-// listedAPIs returns the APIs of the annotation without those that no operator of the namespace provides, and whether
-// that is a change. While a ClusterServiceVersion is about to add an API it waits.
+func decide(in Input) olmcore.Result {
+	f := observe(&in)
+	switch {
+	case f.group.DeletionTimestamp != nil:
+		return olmcore.Result{}
+	case slices.Contains(f.group.Spec.TargetNamespaces, metav1.NamespaceAll):
+		return reportInvalidTargets(f)
+	case selectsByLabel(f.group) && !in.Namespaces.Complete:
+		return read.NotRead([]string{"Namespaces"}, olmcore.RefOf(f.group), "", "nothing is decided")
+	}
+	status := writeStatus(f)
+	if len(status.Actions) == 0 {
+		status = removeAPIs(f) // one write to the OperatorGroup at a time
+	}
+	return awaitAccount(f).And(reportUnread(f), labelAccount(f), status, labelNamespaces(f), writeClusterRoles(f))
+}
+
+// reportInvalidTargets reports an empty name in spec.targetNamespaces.
+func reportInvalidTargets(f *facts) olmcore.Result {
+	return olmcore.Result{Diagnostics: []olmcore.Diagnostic{
+		olmcore.Diagnose(olmcore.Error, ReasonInvalidTargets, olmcore.RefOf(f.group), "spec.targetNamespaces",
+			"TargetNamespaces cannot contain NamespaceAll: %v", f.group.Spec.TargetNamespaces),
+	}}
+}
+
+// reportUnread reports the lists that were not read and that parts of the decision depend on.
+func reportUnread(f *facts) olmcore.Result {
+	unread := slices.Concat(
+		read.Missing(f.in.Siblings, "OperatorGroups (the condition about several in one namespace)"),
+		read.Missing(f.in.Namespaces, "Namespaces (their labels)"),
+		read.Missing(f.in.ClusterServiceVersions, "ClusterServiceVersions (provided APIs)"),
+		read.Missing(f.in.ClusterRoles, "ClusterRoles (permissions on provided APIs)"),
+	)
+	return read.NotRead(unread, olmcore.RefOf(f.group), "", "dependent objects and fields stay as they are")
+}
+
+// removeAPIs removes the APIs that no operator of the namespace provides from the annotation olm.providedAPIs. While a
+// ClusterServiceVersion is about to add an API, it removes none.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, pruneProvidedAPIs.
-// Differs: those whose operator was stopped for its APIs provide nothing.
-func listedAPIs(in *Input) (kept []group.API, pruned bool) {
-	listed := group.Listed(in.OperatorGroup)
-	if len(listed) == 0 || !in.ClusterServiceVersions.Complete || in.OperatorGroup.Spec.StaticProvidedAPIs {
-		return listed, false
+// Differs: an operator that was stopped because of its APIs provides none.
+func removeAPIs(f *facts) olmcore.Result {
+	listed := group.Listed(f.group)
+	if len(listed) == 0 || !f.in.ClusterServiceVersions.Complete || f.group.Spec.StaticProvidedAPIs {
+		return olmcore.Result{}
 	}
 	known, provided := sets.New(listed...), sets.New[group.API]()
-	for _, c := range in.ClusterServiceVersions.Items {
-		if !isMember(in, c) || group.IsShutOut(c) {
-			continue
-		}
-		early := c.DeletionTimestamp == nil && (c.Status.Phase == v1alpha1.CSVPhaseNone || c.Status.Phase == v1alpha1.CSVPhasePending)
+	for _, c := range f.members {
 		apis := group.Provided(c)
-		if early && !known.HasAll(apis...) {
-			return listed, false
+		switch {
+		case group.IsShutOut(c):
+			continue
+		case isEarly(c) && !known.HasAll(apis...):
+			return olmcore.Result{}
 		}
 		provided.Insert(apis...)
 	}
-	kept = slices.DeleteFunc(slices.Clone(listed), func(a group.API) bool { return !provided.Has(a) })
-	return kept, len(kept) < len(listed)
+	kept := slices.DeleteFunc(slices.Clone(listed), func(a group.API) bool { return !provided.Has(a) })
+	if len(kept) == len(listed) {
+		return olmcore.Result{}
+	}
+	return olmcore.Result{Actions: []olmcore.Action{group.List(f.group, kept)}}
 }
 
-// isMember reports whether a ClusterServiceVersion is an original one of the group's namespace.
-func isMember(in *Input, c *v1alpha1.ClusterServiceVersion) bool {
-	return c.Namespace == in.OperatorGroup.Namespace && !c.IsCopied()
+// isEarly reports whether the APIs of a ClusterServiceVersion may not be in the annotation yet.
+func isEarly(c *v1alpha1.ClusterServiceVersion) bool {
+	return c.DeletionTimestamp == nil && (c.Status.Phase == v1alpha1.CSVPhaseNone || c.Status.Phase == v1alpha1.CSVPhasePending)
 }

@@ -27,9 +27,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestStatusOfAnOperatorGroup has OLM's cases of syncOperatorGroups: a selector that matches, one that matches nothing,
-// explicit targets, all namespaces, a missing ServiceAccount, a second group.
-func TestStatusOfAnOperatorGroup(t *testing.T) {
+// TestStatusFollowsSpecAccountAndOtherGroups contains OLM's cases of syncOperatorGroups: a selector that matches, a
+// selector that matches nothing, explicit targets, all namespaces, a missing ServiceAccount, a second OperatorGroup.
+func TestStatusFollowsSpecAccountAndOtherGroups(t *testing.T) {
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: "ns", Name: "limited", UID: "sa"}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "limited", UID: "sa", ResourceVersion: "1", Labels: map[string]string{"olm.managed": "true"}}}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
@@ -41,8 +41,10 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 		// want is the status to write, nil for none.
 		want *operatorsv1.OperatorGroupStatus
 	}{
-		"listed namespaces, sorted": {func(in *operatorgroup.Input) { in.OperatorGroup.Spec.TargetNamespaces = []string{"b", "a", "b"} }, from(0, "a", "b")},
-		"no selector means all":     {func(*operatorgroup.Input) {}, from(0, "")},
+		"listed namespaces, sorted": {
+			func(in *operatorgroup.Input) { in.OperatorGroup.Spec.TargetNamespaces = []string{"b", "a", "b"} }, from(0, "a", "b"),
+		},
+		"no selector means all": {func(*operatorgroup.Input) {}, from(0, "")},
 		"a selector": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Spec.Selector = selector
 			in.Namespaces = olmcore.Found(namespace("y", selector.MatchLabels), namespace("x", selector.MatchLabels), namespace("z", nil))
@@ -50,13 +52,13 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 		"a selector that matches nothing is not all": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Spec.Selector, in.Namespaces = selector, olmcore.Found(namespace("z", nil))
 		}, &operatorsv1.OperatorGroupStatus{LastUpdated: ago(0)}},
-		"a namespace is selected no more": {func(in *operatorgroup.Input) {
+		"a namespace is no longer selected": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Spec.Selector, in.Namespaces = selector, olmcore.Found(namespace("x", selector.MatchLabels), namespace("y", nil))
 			in.OperatorGroup.Status = *from(time.Hour, "x", "y")
 		}, from(0, "x")},
-		"a selector without namespaces read": {func(in *operatorgroup.Input) { in.OperatorGroup.Spec.Selector = selector }, nil},
-		"nothing changed":                    {func(in *operatorgroup.Input) { in.OperatorGroup.Status = *from(time.Hour, "") }, nil},
-		"a change of targets keeps the account": {func(in *operatorgroup.Input) {
+		"namespaces were not read": {func(in *operatorgroup.Input) { in.OperatorGroup.Spec.Selector = selector }, nil},
+		"nothing changed":          {func(in *operatorgroup.Input) { in.OperatorGroup.Status = *from(time.Hour, "") }, nil},
+		"changed targets keep the account": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts = "limited", olmcore.Found(account)
 			in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{"x"}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref}
 		}, &operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0), ServiceAccountRef: ref}},
@@ -69,7 +71,7 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 				Message: "ServiceAccount limited not found", LastTransitionTime: *ago(0),
 			}}},
 		},
-		"the account of a new group may not be in the cache yet": {func(in *operatorgroup.Input) {
+		"the account of a new group may be missing in the cache": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.CreationTimestamp = *ago(9 * time.Second)
 			in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts.Complete = "limited", true
 		}, from(0, "")},
@@ -84,27 +86,27 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 				Message: "Multiple OperatorGroup found in the same namespace", LastTransitionTime: *ago(0),
 			}}},
 		},
-		"a target goes, unsorted": {func(in *operatorgroup.Input) {
+		"a target is removed, unsorted": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Spec.TargetNamespaces = []string{"ns", "a", "ns"}
 			in.OperatorGroup.Status = *from(time.Hour, "ns", "b", "a")
 		}, from(0, "a", "ns")},
-		"the account is another one": {func(in *operatorgroup.Input) {
+		"another account": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts = "limited", olmcore.Found(account)
 			old := *ref
 			old.UID = "before"
 			in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: &old}
 		}, &operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref}},
-		"the reference to the account has aged": {func(in *operatorgroup.Input) {
+		"the reference is outdated": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts = "limited", olmcore.Found(account)
 			aged := *ref
 			aged.ResourceVersion = "before"
 			in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: &aged}
 		}, nil},
-		"no account is prescribed any more": {func(in *operatorgroup.Input) {
+		"the account is removed": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref}
 		}, from(time.Hour, "")},
-		"an empty target among others":  {func(in *operatorgroup.Input) { in.OperatorGroup.Spec.TargetNamespaces = []string{"ns", ""} }, nil},
-		"a group that is being deleted": {func(in *operatorgroup.Input) { in.OperatorGroup.DeletionTimestamp = ago(0) }, nil},
+		"an empty target among others": {func(in *operatorgroup.Input) { in.OperatorGroup.Spec.TargetNamespaces = []string{"ns", ""} }, nil},
+		"the group is being deleted":   {func(in *operatorgroup.Input) { in.OperatorGroup.DeletionTimestamp = ago(0) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := group()
@@ -142,7 +144,7 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 	g := group()
 	g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = "limited", ref
 	res := reconciled(t, operatorgroup.Input{Now: now, OperatorGroup: g, ServiceAccounts: olmcore.Found(bare)}).Result
-	require.Len(t, res.Actions, 1, "the account is marked as managed, so that caches see it")
+	require.Len(t, res.Actions, 1, "the ServiceAccount is labelled, so that caches contain it")
 }
 
 func TestInputErrorsNameTheField(t *testing.T) {
@@ -153,7 +155,9 @@ func TestInputErrorsNameTheField(t *testing.T) {
 		"Now":                              {OperatorGroup: group()},
 		"Siblings[0]":                      {Now: now, OperatorGroup: group(), Siblings: olmcore.Found[*operatorsv1.OperatorGroup](nil)},
 		"Namespaces[0]":                    {Now: now, OperatorGroup: group(), Namespaces: olmcore.Found[*corev1.Namespace](nil)},
-		"Namespaces[2]":                    {Now: now, OperatorGroup: group(), Namespaces: olmcore.Found(namespace("b", nil), namespace("a", nil), namespace("b", nil))},
+		"Namespaces[2]": {
+			Now: now, OperatorGroup: group(), Namespaces: olmcore.Found(namespace("b", nil), namespace("a", nil), namespace("b", nil)),
+		},
 	} {
 		_, err := reconcile(in)
 		var invalid *olmcore.InputError
@@ -166,7 +170,7 @@ func fail(c *v1alpha1.ClusterServiceVersion, reason v1alpha1.ConditionReason) {
 	c.Status.Phase, c.Status.Reason = v1alpha1.CSVPhaseFailed, reason
 }
 
-// groupInput is a group with two members that has come to rest.
+// groupInput returns an Input of a converged OperatorGroup with two members.
 func groupInput(t *testing.T) operatorgroup.Input {
 	t.Helper()
 	g := group()
@@ -186,11 +190,8 @@ func groupInput(t *testing.T) operatorgroup.Input {
 	return in
 }
 
-// TestTheClusterRolesOfAGroup has OLM's cases of aggregation: sorted selectors, and none without APIs
-// (TestRolesOfAGroupWithoutAPIs).
-// OLM's cases: its ClusterRoles: created, kept, relabelled, not written when equal; no APIs: no aggregation; selectors
-// are sorted; aggregation, install modes, intersection and static groups.
-func TestTheClusterRolesOfAGroup(t *testing.T) {
+// TestClusterRolesAggregateTheProvidedAPIs contains OLM's cases of aggregation. The selectors are sorted.
+func TestClusterRolesAggregateTheProvidedAPIs(t *testing.T) {
 	in := groupInput(t)
 	var names []string
 	for _, r := range in.ClusterRoles.Items {
@@ -220,26 +221,32 @@ func TestTheClusterRolesOfAGroup(t *testing.T) {
 		res.Diagnostics[0].Message)
 }
 
-// TestLabelsRolesAndProvidedAPIs has OLM's cases of namespace labels (added, removed, left alone), of ClusterRoles
-// (created, kept, relabelled) and of static groups.
-func TestLabelsRolesAndProvidedAPIs(t *testing.T) {
+// TestNamespaceLabelsClusterRolesAndProvidedAPIs contains OLM's cases of namespace labels (added, removed, unchanged),
+// of ClusterRoles (created, unchanged, relabelled) and of static OperatorGroups.
+func TestNamespaceLabelsClusterRolesAndProvidedAPIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *operatorgroup.Input)
 		want   []string
 	}{
-		"a namespace comes to it": {func(in *operatorgroup.Input) { in.Namespaces.Items[0].Labels = nil }, []string{"update Namespace a"}},
-		"a namespace leaves it": {func(in *operatorgroup.Input) {
+		"a namespace is added": {func(in *operatorgroup.Input) { in.Namespaces.Items[0].Labels = nil }, []string{"update Namespace a"}},
+		"a namespace is removed": {func(in *operatorgroup.Input) {
 			in.Namespaces.Items[1].Labels = map[string]string{"olm.operatorgroup.uid/group": ""}
 		}, []string{"update Namespace b"}},
-		"another group's mark is that group's": {func(in *operatorgroup.Input) {
+		"the label of another group": {func(in *operatorgroup.Input) {
 			in.Namespaces.Items[1].Labels = map[string]string{"olm.operatorgroup.uid/other": ""}
 		}, nil},
-		"it watches all, which needs no mark": {func(in *operatorgroup.Input) {
+		"all namespaces need no label": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Spec.TargetNamespaces, in.OperatorGroup.Status.Namespaces = nil, []string{""}
 		}, []string{"update Namespace a", "update Namespace ns"}},
-		"a role lost its labels": {func(in *operatorgroup.Input) { in.ClusterRoles.Items[1].Labels = nil }, []string{"update ClusterRole olm.og.group.edit-x"}},
-		"a role is not managed":  {func(in *operatorgroup.Input) { delete(in.ClusterRoles.Items[1].Labels, "olm.managed") }, []string{"update ClusterRole olm.og.group.edit-x"}},
-		"a role lost one label":  {func(in *operatorgroup.Input) { delete(in.ClusterRoles.Items[1].Labels, "olm.owner") }, []string{"update ClusterRole olm.og.group.edit-x"}},
+		"a role has no labels": {
+			func(in *operatorgroup.Input) { in.ClusterRoles.Items[1].Labels = nil }, []string{"update ClusterRole olm.og.group.edit-x"},
+		},
+		"a role is not managed": {
+			func(in *operatorgroup.Input) { delete(in.ClusterRoles.Items[1].Labels, "olm.managed") }, []string{"update ClusterRole olm.og.group.edit-x"},
+		},
+		"a role lacks one label": {
+			func(in *operatorgroup.Input) { delete(in.ClusterRoles.Items[1].Labels, "olm.owner") }, []string{"update ClusterRole olm.og.group.edit-x"},
+		},
 		"a role selects another value": {func(in *operatorgroup.Input) {
 			for key := range in.ClusterRoles.Items[1].AggregationRule.ClusterRoleSelectors[0].MatchLabels {
 				in.ClusterRoles.Items[1].AggregationRule.ClusterRoleSelectors[0].MatchLabels[key] = "false"
@@ -255,40 +262,50 @@ func TestLabelsRolesAndProvidedAPIs(t *testing.T) {
 		"a role selects another API": {func(in *operatorgroup.Input) {
 			in.ClusterRoles.Items[1].AggregationRule.ClusterRoleSelectors[0].MatchLabels = map[string]string{"olm.opgroup.permissions/aggregate-to-1-edit": "true"}
 		}, []string{"update ClusterRole olm.og.group.edit-x"}},
-		"a role is gone": {func(in *operatorgroup.Input) { in.ClusterRoles.Items = in.ClusterRoles.Items[:2] }, []string{"create ClusterRole olm.og.group.view-x"}},
-		"a role that is being deleted": {func(in *operatorgroup.Input) {
+		"a role is missing": {
+			func(in *operatorgroup.Input) { in.ClusterRoles.Items = in.ClusterRoles.Items[:2] }, []string{"create ClusterRole olm.og.group.view-x"},
+		},
+		"a role is being deleted": {func(in *operatorgroup.Input) {
 			in.ClusterRoles.Items[1].DeletionTimestamp, in.ClusterRoles.Items[1].Labels = ago(0), nil
 		}, nil},
 		"an operator provides more": {func(in *operatorgroup.Input) {
 			d := &in.ClusterServiceVersions.Items[0].Spec.CustomResourceDefinitions
 			d.Owned = append(d.Owned, v1alpha1.CRDDescription{Name: "mores.example.com", Kind: "More", Version: "v1"})
 		}, []string{"roles"}},
-		"a role selects too little":      {func(in *operatorgroup.Input) { in.ClusterRoles.Items[2].AggregationRule = nil }, []string{"update ClusterRole olm.og.group.view-x"}},
-		"the roles were not read":        {func(in *operatorgroup.Input) { in.ClusterRoles = olmcore.Observed[*rbacv1.ClusterRole]{} }, nil},
-		"what no operator provides goes": {func(in *operatorgroup.Input) { in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x" }, []string{"annotate Cool.v1.example.com,Hot.v1.example.com", "roles"}},
-		"unless the group is static": {func(in *operatorgroup.Input) {
+		"a role selects too little": {
+			func(in *operatorgroup.Input) { in.ClusterRoles.Items[2].AggregationRule = nil }, []string{"update ClusterRole olm.og.group.view-x"},
+		},
+		"the roles were not read": {func(in *operatorgroup.Input) { in.ClusterRoles = olmcore.Observed[*rbacv1.ClusterRole]{} }, nil},
+		"unused APIs are removed": {
+			func(in *operatorgroup.Input) { in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x" }, []string{"annotate Cool.v1.example.com,Hot.v1.example.com", "roles"},
+		},
+		"a static group keeps them": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x"
 			in.OperatorGroup.Spec.StaticProvidedAPIs = true
 		}, []string{"roles"}},
-		"unless the CSVs are unknown": {func(in *operatorgroup.Input) {
+		"unread CSVs keep them": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x"
 			in.ClusterServiceVersions = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
 		}, nil},
-		"it waits for a CSV that is about to add one": {func(in *operatorgroup.Input) {
+		"a CSV is about to add an API": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Annotations["olm.providedAPIs"] = "Hot.v1.example.com,X.v1.x"
 			in.ClusterServiceVersions.Items[0].Status.Phase = v1alpha1.CSVPhasePending
 		}, []string{"roles"}},
-		"it does not wait for one that is being deleted": {func(in *operatorgroup.Input) {
+		"a CSV that is being deleted": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Annotations["olm.providedAPIs"] = "Hot.v1.example.com,X.v1.x"
 			in.ClusterServiceVersions.Items[0].Status.Phase = v1alpha1.CSVPhasePending
 			in.ClusterServiceVersions.Items[0].DeletionTimestamp = ago(0)
 		}, []string{"annotate Hot.v1.example.com", "roles"}},
-		"a CSV that was stopped for its APIs provides nothing": {func(in *operatorgroup.Input) {
+		"a CSV that was stopped because of its APIs": {func(in *operatorgroup.Input) {
 			fail(in.ClusterServiceVersions.Items[0], "InterOperatorGroupOwnerConflict")
 		}, []string{"annotate Hot.v1.example.com"}},
-		"one that the group does not support keeps its APIs": {func(in *operatorgroup.Input) { fail(in.ClusterServiceVersions.Items[0], "UnsupportedOperatorGroup") }, nil},
-		"nor one without targets":                            {func(in *operatorgroup.Input) { fail(in.ClusterServiceVersions.Items[0], "NoTargetNamespaces") }, nil},
-		"a copy provides nothing":                            {func(in *operatorgroup.Input) { in.ClusterServiceVersions.Items[0].Status.Reason = "Copied" }, []string{"annotate Hot.v1.example.com"}},
+		"a CSV with unsupported targets": {
+			func(in *operatorgroup.Input) { fail(in.ClusterServiceVersions.Items[0], "UnsupportedOperatorGroup") }, nil,
+		},
+		"a CSV without targets": {func(in *operatorgroup.Input) { fail(in.ClusterServiceVersions.Items[0], "NoTargetNamespaces") }, nil},
+		"a copy": {
+			func(in *operatorgroup.Input) { in.ClusterServiceVersions.Items[0].Status.Reason = "Copied" }, []string{"annotate Hot.v1.example.com"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := groupInput(t)
@@ -314,8 +331,8 @@ func TestLabelsRolesAndProvidedAPIs(t *testing.T) {
 	}
 }
 
-// TestAGroupsAccountThatWasNotReadIsNotMissing: reference and condition stay.
-func TestAGroupsAccountThatWasNotReadIsNotMissing(t *testing.T) {
+// TestUnreadServiceAccountsAreNotMissing checks that the reference and the condition in the status stay as they are.
+func TestUnreadServiceAccountsAreNotMissing(t *testing.T) {
 	for name, read := range map[string]bool{"not read": false, "not there": true} {
 		t.Run(name, func(t *testing.T) {
 			g := group()
@@ -337,8 +354,8 @@ func TestAGroupsAccountThatWasNotReadIsNotMissing(t *testing.T) {
 	}
 }
 
-// TestAGroupSaysWhatWasNotRead, and what it leaves as it is.
-func TestAGroupSaysWhatWasNotRead(t *testing.T) {
+// TestUnreadListsAreReported checks that the objects and fields that depend on an unread list stay as they are.
+func TestUnreadListsAreReported(t *testing.T) {
 	for name, forget := range map[string]func(*operatorgroup.Input){
 		"OperatorGroups": func(in *operatorgroup.Input) { in.Siblings = olmcore.Observed[*operatorsv1.OperatorGroup]{} },
 		"Namespaces":     func(in *operatorgroup.Input) { in.Namespaces = olmcore.Observed[*corev1.Namespace]{} },
@@ -355,16 +372,16 @@ func TestAGroupSaysWhatWasNotRead(t *testing.T) {
 			res := reconciled(t, in).Result
 			require.Len(t, res.Diagnostics, 1)
 			require.Equal(t, operatorgroup.ReasonNotObserved, res.Diagnostics[0].Reason)
-			require.Contains(t, res.Diagnostics[0].Message, ": "+name+" (")
+			require.Contains(t, res.Diagnostics[0].Message, "the list of "+name+" (")
 			require.Equal(t, 5*time.Second, res.RequeueAfter)
 			require.Subset(t, whole.Actions, res.Actions)
 		})
 	}
 }
 
-// TestAGroupOfManyOperators: what thousands of operators of one namespace provide is compared with the annotation in
-// one pass.
-func TestAGroupOfManyOperators(t *testing.T) {
+// TestManyOperatorsInOneNamespaceAreReconciledQuickly checks that the APIs of thousands of operators are compared with
+// the annotation in one pass.
+func TestManyOperatorsInOneNamespaceAreReconciledQuickly(t *testing.T) {
 	cost := func(n int, extra string, want int) float64 {
 		in := operatorgroup.Input{Now: now, OperatorGroup: group(), ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion]()}
 		var apis []string
@@ -382,9 +399,9 @@ func TestAGroupOfManyOperators(t *testing.T) {
 	}
 }
 
-// TestRolesOfAGroupWithoutAPIs select nothing, and grant nothing of what they aggregated before.
-// OLM's case: no APIs: no aggregation; selectors are sorted.
-func TestRolesOfAGroupWithoutAPIs(t *testing.T) {
+// TestClusterRolesWithoutAPIsGrantNothing checks that the ClusterRoles of an OperatorGroup without APIs aggregate
+// nothing, and that rules that were aggregated before are removed. OLM's case: no APIs, no aggregation.
+func TestClusterRolesWithoutAPIsGrantNothing(t *testing.T) {
 	g := group()
 	g.Annotations, g.Spec = nil, operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}}
 	res := reconciled(t, alone(g)).Result
@@ -414,7 +431,7 @@ func TestRolesOfAGroupWithoutAPIs(t *testing.T) {
 	}
 }
 
-func TestAGroupAtRestWithItsCheckpointAllocatesNothing(t *testing.T) {
+func TestReconcileWithCheckpointAllocatesNothing(t *testing.T) {
 	for name, in := range atRest(t, 10) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, invariant.CheckpointSound(operatorgroup.Reconcile, in))
@@ -428,8 +445,7 @@ func TestAGroupAtRestWithItsCheckpointAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestTheCheckpointOfAGroupThatAwaitsItsAccount ends with the grace period.
-func TestTheCheckpointOfAGroupThatAwaitsItsAccount(t *testing.T) {
+func TestCheckpointEndsWithTheGracePeriodOfTheServiceAccount(t *testing.T) {
 	in := atRest(t, 1)["with an account"]
 	in.OperatorGroup = in.OperatorGroup.DeepCopy()
 	in.OperatorGroup.CreationTimestamp, in.OperatorGroup.Status.ServiceAccountRef = *ago(time.Second), nil
@@ -440,7 +456,7 @@ func TestTheCheckpointOfAGroupThatAwaitsItsAccount(t *testing.T) {
 	require.NoError(t, invariant.CheckpointSound(operatorgroup.Reconcile, in))
 }
 
-// manyGroups is a cluster of n namespaces with an OperatorGroup each.
+// manyGroups returns the objects of a cluster with n namespaces, each with an OperatorGroup.
 func manyGroups(n int) (objects []olmcore.Object, keys []types.NamespacedName) {
 	for i := range n {
 		name := fmt.Sprintf("n%06d", i)
@@ -455,7 +471,7 @@ func manyGroups(n int) (objects []olmcore.Object, keys []types.NamespacedName) {
 	return objects, keys
 }
 
-// BenchmarkManyGroups decides about all groups of such a cluster.
+// BenchmarkManyGroups reconciles all OperatorGroups of such a cluster.
 func BenchmarkManyGroups(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		objects, keys := manyGroups(n)
@@ -475,7 +491,7 @@ func BenchmarkManyGroups(b *testing.B) {
 	}
 }
 
-// BenchmarkReconcile is a group at rest, without and with its Checkpoint.
+// BenchmarkReconcile reconciles a converged OperatorGroup, with and without its Checkpoint.
 func BenchmarkReconcile(b *testing.B) {
 	for _, namespaces := range []int{0, 100, 10000} {
 		in := atRest(b, namespaces)["selected"]
@@ -494,7 +510,7 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// FuzzReconcile takes any bytes for a group, and for everything around it.
+// FuzzReconcile decodes an OperatorGroup and all other objects from any bytes.
 func FuzzReconcile(f *testing.F) {
 	for _, in := range atRest(f, 1) {
 		data, err := json.Marshal(in)
@@ -517,8 +533,7 @@ func FuzzReconcile(f *testing.F) {
 	})
 }
 
-// TestLaws hold for any Input.
-func TestLaws(t *testing.T) {
+func TestLawsHoldForRandomInputs(t *testing.T) {
 	vocabulary := gen.Vocabulary{
 		Now: now, Namespace: "ns", Names: []string{"group", "other", "cool.v1", "cool.v2"},
 		Words: map[string][]string{"phase": {"", "Pending", "Succeeded", "Failed"}, "kind": {"Cool", "Hot"}, "group": {"example.com", ""}, "version": {"v1"}},
@@ -527,7 +542,7 @@ func TestLaws(t *testing.T) {
 		in := gen.Value[operatorgroup.Input](vocabulary).Draw(t, "in")
 		in.Now, in.Checkpoint = now, nil
 		for _, complete := range []*bool{&in.Siblings.Complete, &in.Namespaces.Complete, &in.ClusterServiceVersions.Complete, &in.ClusterRoles.Complete, &in.ServiceAccounts.Complete} {
-			*complete = true // items of what was not read are refused
+			*complete = true // an incomplete list with items is an InputError
 		}
 		require.NoError(t, invariant.Laws(reconcile, in))
 		require.NoError(t, invariant.CheckpointSound(operatorgroup.Reconcile, in))

@@ -8,13 +8,11 @@ import (
 	"slices"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
@@ -22,55 +20,66 @@ import (
 
 const roleNamePrefix = "olm.og."
 
-// roleName returns the name that OLM gives. It is valid if the name of the group is a label value.
+// roleName returns the name of a ClusterRole of an OperatorGroup, as OLM computes it. It is valid if the name of the
+// group is a valid label value.
 func roleName(g *operatorsv1.OperatorGroup, suffix string) string {
 	sum := sha256.Sum224([]byte(g.Namespace + "/" + g.Name + "/" + suffix))
 	tail := "." + suffix + "-" + new(big.Int).SetBytes(sum[:]).Text(62)
 	return roleNamePrefix + g.Name + tail
 }
 
-// clusterRoles returns the writes that bring the aggregated ClusterRoles about. They select by label the roles that
-// exist for each API.
-func clusterRoles(in *Input) []olmcore.Action {
-	if !in.ClusterRoles.Complete || !in.ClusterServiceVersions.Complete {
-		return nil
+// writeClusterRoles creates and updates the ClusterRoles of the OperatorGroup. They select by label the ClusterRoles
+// that exist for each API.
+func writeClusterRoles(f *facts) olmcore.Result {
+	if !owned.IsLabelValue(f.group.Name) {
+		return olmcore.Result{Diagnostics: []olmcore.Diagnostic{
+			olmcore.Diagnose(olmcore.Warning, ReasonGroupNameTooLong, olmcore.RefOf(f.group), "metadata.name",
+				"no ClusterRoles are created for the OperatorGroup: its name has %d characters, and a label value has at most %d",
+				len(f.group.Name), validation.LabelValueMaxLength),
+		}}
 	}
-	g := in.OperatorGroup
-	apis := group.Listed(g)
-	for _, c := range in.ClusterServiceVersions.Items {
-		if isMember(in, c) {
-			apis = append(apis, group.Provided(c)...)
-		}
+	if !f.in.ClusterRoles.Complete || !f.in.ClusterServiceVersions.Complete {
+		return olmcore.Result{}
+	}
+	apis := group.Listed(f.group)
+	for _, c := range f.members {
+		apis = append(apis, group.Provided(c)...)
 	}
 	var actions []olmcore.Action
 	for _, suffix := range group.RoleSuffixes() {
-		desired := desiredRole(g, apis, suffix)
-		have, exists := owned.Find(in.ClusterRoles.Items, "", desired.Name)
-		switch {
-		case !exists:
-			actions = append(actions, olmcore.CreateOf(desired, olmcore.Cause{
-				Reason: ReasonGroupChanged, Message: "OperatorGroup " + g.Name + " has no role for " + suffix,
-			}))
-			continue
-		case have.DeletionTimestamp != nil:
-			continue
-		}
-		labels, relabelled := olmcore.MergeLabels(have.Labels, desired.Labels)
-		after := have.DeepCopy()
-		after.Labels, after.AggregationRule = labels, desired.AggregationRule
-		if desired.AggregationRule == nil {
-			after.Rules = nil // what was aggregated last: the API server's controller takes nothing away any more
-		}
-		if !relabelled && equality.Semantic.DeepEqual(have.AggregationRule, after.AggregationRule) && len(have.Rules) == len(after.Rules) {
-			continue
-		}
-		actions = append(actions, olmcore.UpdateOf(have, after, olmcore.Cause{
-			Reason: ReasonGroupChanged, Message: "the role does not follow what the operators of OperatorGroup " + g.Name + " provide",
-		}))
+		actions = append(actions, writeClusterRole(f, apis, suffix)...)
 	}
-	return actions
+	return olmcore.Result{Actions: actions}
 }
 
+// writeClusterRole creates or updates the ClusterRole of one suffix.
+func writeClusterRole(f *facts, apis []group.API, suffix string) []olmcore.Action {
+	desired := desiredRole(f.group, apis, suffix)
+	have, exists := owned.Find(f.in.ClusterRoles.Items, "", desired.Name)
+	switch {
+	case !exists:
+		return []olmcore.Action{olmcore.CreateOf(desired, olmcore.Cause{
+			Reason: ReasonGroupChanged, Message: "OperatorGroup " + f.group.Name + " has no role for " + suffix,
+		})}
+	case have.DeletionTimestamp != nil:
+		return nil
+	}
+	labels, relabelled := olmcore.MergeLabels(have.Labels, desired.Labels)
+	after := have.DeepCopy()
+	after.Labels, after.AggregationRule = labels, desired.AggregationRule
+	if desired.AggregationRule == nil {
+		after.Rules = nil // without an aggregationRule, the API server does not remove the aggregated rules
+	}
+	if !relabelled && equality.Semantic.DeepEqual(have.AggregationRule, after.AggregationRule) && len(have.Rules) == len(after.Rules) {
+		return nil
+	}
+	return []olmcore.Action{olmcore.UpdateOf(have, after, olmcore.Cause{
+		Reason:  ReasonGroupChanged,
+		Message: "the ClusterRole does not match the APIs that the operators of OperatorGroup " + f.group.Name + " provide",
+	})}
+}
+
+// desiredRole returns the ClusterRole of an OperatorGroup that aggregates the permissions on APIs.
 func desiredRole(g *operatorsv1.OperatorGroup, apis []group.API, suffix string) *rbacv1.ClusterRole {
 	role := &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
@@ -90,36 +99,4 @@ func desiredRole(g *operatorsv1.OperatorGroup, apis []group.API, suffix string) 
 		role.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: selectors}
 	}
 	return role
-}
-
-// namespaceLabels marks the namespaces that the group's status lists with its UID, so that webhooks can select them,
-// and takes the mark off others. A group that watches all needs none.
-func namespaceLabels(in *Input) []olmcore.Action {
-	g := in.OperatorGroup
-	watched, computed := group.TargetsOf(g)
-	if !in.Namespaces.Complete || !computed || g.UID == "" {
-		return nil
-	}
-	key := owned.GroupLabelPrefix + string(g.UID)
-	watches := sets.New(watched...)
-	var actions []olmcore.Action
-	for _, n := range in.Namespaces.Items {
-		_, marked := n.Labels[key]
-		if marked == watches.Has(n.Name) || n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating {
-			continue
-		}
-		after := n.DeepCopy()
-		why := " watches it"
-		if marked {
-			delete(after.Labels, key)
-			why = " does not watch it any more"
-		} else {
-			after.Labels, _ = olmcore.MergeLabels(after.Labels, map[string]string{key: ""})
-		}
-		actions = append(actions, olmcore.UpdateOf(n, after, olmcore.Cause{
-			Reason: ReasonGroupChanged, Message: "OperatorGroup " + g.Namespace + "/" + g.Name + why,
-		}))
-	}
-	slices.SortFunc(actions, deployment.ByTarget)
-	return actions
 }

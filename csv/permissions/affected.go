@@ -44,7 +44,7 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 		}
 		return inNamespace(o.GetNamespace(), "")
 	case *rbacv1.ClusterRole, *apiregistrationv1.APIService:
-		return []types.NamespacedName{{}} // whom it grants what, and whose group it shares, Concerned asks of each
+		return []types.NamespacedName{{}} // Concerned selects those that are affected
 	case *rbacv1.ClusterRoleBinding:
 		return affectedByBinding(o)
 	case *v1alpha1.InstallPlan:
@@ -82,7 +82,8 @@ func affectedByPlan(p *v1alpha1.InstallPlan) (keys []types.NamespacedName) {
 	return keys
 }
 
-// affectedByBinding: those that it was lifted for, and those whose ServiceAccounts it can mean.
+// affectedByBinding returns the key of the ClusterServiceVersion that a ClusterRoleBinding was lifted for, and keys for
+// those whose ServiceAccounts it may bind.
 func affectedByBinding(b *rbacv1.ClusterRoleBinding) []types.NamespacedName {
 	namespaces, all := rbac.SubjectNamespaces(b.Subjects)
 	if all {
@@ -126,7 +127,7 @@ func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	}
 }
 
-// replacedBy returns the metadata of the version that one replaces, nil for none.
+// replacedBy returns an object with only the metadata of the version that c replaces, or nil if it replaces none.
 func replacedBy(c *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVersion {
 	name := c.Spec.Replaces
 	if name != "" && name != c.Name && owned.IsLabelValue(name) {
@@ -135,12 +136,15 @@ func replacedBy(c *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVersi
 	return nil
 }
 
+// The following functions return index terms: for the beginning of a name, for the ClusterRoles for an API, for an API
+// group, and for an APIService.
+
 func ofBeginning(name string) olmcore.Term { return olmcore.Term{Of: "name", Value: name} }
 func ofRoles(base string) olmcore.Term     { return olmcore.Term{Of: "roles", Value: base} }
 func ofGroup(name string) olmcore.Term     { return olmcore.Term{Of: "group", Value: name} }
 func ofService(name string) olmcore.Term   { return olmcore.Term{Of: "service", Value: name} }
 
-// termsOfRole are those of the ClusterServiceVersions that a ClusterRole of a name may be for.
+// termsOfRole returns the index terms of the ClusterServiceVersions that a ClusterRole with a name may belong to.
 func termsOfRole(name string) (terms []olmcore.Term) {
 	for n := range min(len(name), namePrefix) + 1 {
 		terms = append(terms, ofBeginning(name[:n]))
@@ -189,23 +193,24 @@ func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterSe
 	return of
 }
 
-// concernsRole reports whether a ClusterRole belongs to a ClusterServiceVersion, has a name that it needs, or may grant
-// its operator, in the rules that changed, some of what that needs.
+// concernsRole reports whether a ClusterRole belongs to a ClusterServiceVersion, has a name that it needs, or has
+// changed rules that may grant a permission of its operator.
 func concernsRole(c *v1alpha1.ClusterServiceVersion, role olmcore.Object, touched func(rbacv1.PolicyRule) bool) bool {
 	isNeeded := func(a providedAPI) bool { return slices.Contains(a.roleNames(), role.GetName()) }
 	replaced := replacedBy(c)
-	isOfReplaced := replaced != nil && owned.By(replaced).Owns(role.GetLabels()) // it may record what that has
+	isOfReplaced := replaced != nil && owned.By(replaced).Owns(role.GetLabels()) // it may prove permissions
 	if owned.By(c).Owns(role.GetLabels()) || isOfReplaced || slices.ContainsFunc(providedAPIs(c), isNeeded) {
 		return true
 	}
 	touches := func(rules []rbacv1.PolicyRule) bool { return slices.ContainsFunc(rules, touched) }
-	isTouched := slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.Permissions, func(p v1alpha1.StrategyDeploymentPermissions) bool { return touches(p.Rules) })
+	permissions := c.Spec.InstallStrategy.StrategySpec.Permissions
+	isTouched := slices.ContainsFunc(permissions, func(p v1alpha1.StrategyDeploymentPermissions) bool { return touches(p.Rules) })
 	if !isTouched && !strings.HasPrefix(role.GetName(), c.Name[:min(len(c.Name), namePrefix)]) {
-		return false // the names of what it is granted, which are hashes, need not be known
+		return false // computing the names of its permissions, which are hashes, is not necessary
 	}
 	grants, _ := grantsOf(c)
 	return namesOf(grants).Has(role.GetName()) || slices.ContainsFunc(grants, func(g grant) bool { return touches(g.rules) })
 }
 
-// namePrefix is how much of a CSV's name the names of its permissions have at least.
+// namePrefix is the number of characters of a CSV's name that the names of its Roles contain at least.
 const namePrefix = 16

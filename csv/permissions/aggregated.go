@@ -13,7 +13,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// toUsers is in the labels by which rules come to ClusterRoles of users.
+// toUsers is part of the labels that aggregate rules into the ClusterRoles of users.
 const toUsers = "/aggregate-to-"
 
 // Aggregates reports whether the rules of a ClusterRole depend on the labels of other ClusterRoles. Labels that
@@ -21,6 +21,7 @@ const toUsers = "/aggregate-to-"
 // granted to these users. The role may be nil.
 func Aggregates(r *rbacv1.ClusterRole) bool { return len(selectorsOf(r)) > 0 }
 
+// selectorsOf returns the label selectors of a ClusterRole that aggregates, without those for users.
 func selectorsOf(r *rbacv1.ClusterRole) (all []labels.Selector) {
 	if r == nil || r.AggregationRule == nil {
 		return nil
@@ -35,6 +36,7 @@ func selectorsOf(r *rbacv1.ClusterRole) (all []labels.Selector) {
 	return all
 }
 
+// ofUsers reports whether a selector selects by a label that aggregates rules into the ClusterRoles of users.
 func ofUsers(s *metav1.LabelSelector) bool {
 	for key := range s.MatchLabels {
 		if strings.Contains(key, toUsers) {
@@ -44,8 +46,8 @@ func ofUsers(s *metav1.LabelSelector) bool {
 	return false
 }
 
-// aggregatedBy returns the rules that come to each ClusterRole that Aggregates from those that are among objects, by
-// its name.
+// aggregatedBy returns the rules that each ClusterRole for which Aggregates is true gets from other ClusterRoles in
+// objects. The key is the name of the ClusterRole.
 func aggregatedBy(objects []olmcore.Object) map[string][]rbacv1.PolicyRule {
 	selectors, roles := map[string][]labels.Selector{}, []*rbacv1.ClusterRole{}
 	for _, o := range objects {

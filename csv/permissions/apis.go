@@ -16,20 +16,21 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// providedAPI is an API that a CSV owns: of a CustomResourceDefinition or of an APIService.
+// providedAPI is an API that a CSV owns. A CustomResourceDefinition or an APIService serves it.
 type providedAPI struct {
 	group.API
-	// crd or service is the name of what serves it, the other is empty.
+	// crd is the name of its CustomResourceDefinition, service the name of its APIService. One of them is empty.
 	crd, service string
 	resource     string
-	// path is the field of the CSV.
+	// path is the field of the CSV that describes it.
 	path string
 }
 
-// base is what the names of its ClusterRoles begin with.
+// base returns the prefix of the names of its ClusterRoles.
 func (a providedAPI) base() string {
 	if a.crd != "" {
 		return a.crd + "-" + a.Version
@@ -37,7 +38,7 @@ func (a providedAPI) base() string {
 	return a.resource + "-" + a.Version
 }
 
-// providedAPIs returns the APIs that a CSV owns, each name once, when its operator is well: none before.
+// providedAPIs returns the APIs that a CSV owns, without duplicates. It returns none if the CSV is not Succeeded.
 func providedAPIs(c *v1alpha1.ClusterServiceVersion) []providedAPI {
 	if c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
 		return nil
@@ -60,18 +61,18 @@ func providedAPIs(c *v1alpha1.ClusterServiceVersion) []providedAPI {
 	return all
 }
 
-// verbs are what the ClusterRoles for an API allow.
+// verbs contains the verbs that the ClusterRoles for an API allow, by suffix.
 var verbs = map[string][]string{
 	"admin": {"*"}, "edit": {"create", "update", "patch", "delete"}, "view": {"get", "list", "watch"},
 }
 
-// crdView is the suffix of the ClusterRole that lets those read the CustomResourceDefinition who may view its objects.
+// crdView is the suffix of the ClusterRole that allows reading the CustomResourceDefinition of an API.
 const crdView = "crdview"
 
-// roleSuffixes are those of all ClusterRoles for APIs.
+// roleSuffixes returns the name suffixes of all ClusterRoles for an API.
 func roleSuffixes() []string { return append(group.RoleSuffixes(), crdView) }
 
-// roleNames are the names of the ClusterRoles for an API.
+// roleNames returns the names of the ClusterRoles for an API.
 func (a providedAPI) roleNames() []string {
 	var names []string
 	for _, suffix := range roleSuffixes() {
@@ -82,47 +83,56 @@ func (a providedAPI) roleNames() []string {
 	return names
 }
 
-// provide returns the ClusterRoles for the APIs, and says for which there are none. They are aggregated into the roles
-// admin, edit and view of all users and into those of OperatorGroups, so they are made for what the CSV brought alone,
-// and are the controller's: they belong to what serves the API, and outlive the CSV with it.
-func provide(in *Input, apis []providedAPI) (roles []desired, without []olmcore.Diagnostic) {
-	for _, a := range apis {
-		server, problem := a.server(in)
+// provide returns the ClusterRoles for the APIs, and Diagnostics about APIs that get none. The ClusterRoles are
+// aggregated into the roles admin, edit and view of all users, and into those of OperatorGroups. So they are created
+// only for APIs that belong to the CSV. The CustomResourceDefinition or APIService owns them, so they are deleted with
+// it, and not with the CSV. If a list was not read that it depends on, provide returns only the names of the unread
+// lists.
+func provide(f *facts) (roles []desired, without []olmcore.Diagnostic, unread []string) {
+	if unread = unreadToProvide(f); len(unread) > 0 {
+		return nil, nil, unread
+	}
+	for _, a := range f.apis {
+		server, problem := a.server(f)
 		if problem != "" {
-			without = append(without, olmcore.Diagnose(olmcore.Info, ReasonAPINotRecorded, olmcore.RefOf(in.ClusterServiceVersion), a.path,
-				"there are no ClusterRoles for %s: %s", a, problem))
+			without = append(without, olmcore.Diagnose(olmcore.Info, ReasonAPINotRecorded, olmcore.RefOf(f.csv), a.path,
+				"no ClusterRoles are created for %s: %s", a, problem))
 		}
 		if server != nil {
 			roles = append(roles, a.roles(server)...)
 		}
 	}
-	return roles, without
+	return roles, without, nil
 }
 
-// server returns what serves an API, nil where that is not there, and says when it may be another's.
-func (a providedAPI) server(in *Input) (server olmcore.Object, problem string) {
-	c := in.ClusterServiceVersion
+// unreadToProvide returns the names of the unread lists that decide about the ClusterRoles for APIs.
+func unreadToProvide(f *facts) (unread []string) {
+	if len(f.apis) > 0 {
+		unread = read.Missing(f.in.ClusterRoles, "ClusterRoles")
+	}
+	if slices.ContainsFunc(f.apis, func(a providedAPI) bool { return a.crd != "" }) {
+		unread = append(unread, read.Missing(f.in.CustomResourceDefinitions, "CustomResourceDefinitions")...)
+	}
+	if slices.ContainsFunc(f.apis, func(a providedAPI) bool { return a.service != "" }) {
+		unread = append(unread, read.Missing(f.in.APIServices, "APIServices")...)
+	}
+	return unread
+}
+
+// server returns the object that serves an API, or nil if it does not exist. problem says why the object may belong to
+// another owner, and is empty otherwise.
+func (a providedAPI) server(f *facts) (server olmcore.Object, problem string) {
 	if a.crd != "" {
-		crd, exists := owned.Find(in.CustomResourceDefinitions.Items, "", a.crd)
-		isIt := func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == a.Version }
-		switch {
-		case !exists || crd.DeletionTimestamp != nil || !slices.ContainsFunc(crd.Spec.Versions, isIt): // a requirement that is not met
-			return nil, ""
-		case isReserved(a.Group):
-			return nil, "its group is one of Kubernetes or OLM"
-		case !owned.CameWith(c, crd):
-			return nil, "no InstallPlan recorded on CustomResourceDefinition " + a.crd + " that it came with this ClusterServiceVersion"
-		}
-		return crd, ""
+		return a.definition(f)
 	}
 	if len(validation.IsDNS1123Label(a.resource)) > 0 {
-		return nil, "its name is that of no resource"
+		return nil, "its name is not a valid resource name"
 	}
-	for _, service := range in.APIServices.Items {
+	for _, service := range f.in.APIServices.Items {
 		switch {
 		case !a.isOfGroup(service):
-		case !owned.By(c).Owns(service.Labels):
-			return nil, "APIService " + service.Name + " of its group is not one of this ClusterServiceVersion"
+		case !owned.By(f.csv).Owns(service.Labels):
+			return nil, "APIService " + service.Name + " of its API group does not belong to this ClusterServiceVersion"
 		case service.Name == a.service && service.DeletionTimestamp == nil:
 			server = service
 		}
@@ -130,16 +140,31 @@ func (a providedAPI) server(in *Input) (server olmcore.Object, problem string) {
 	return server, ""
 }
 
+// definition returns the CustomResourceDefinition that serves an API, as server does.
+func (a providedAPI) definition(f *facts) (server olmcore.Object, problem string) {
+	crd, exists := owned.Find(f.in.CustomResourceDefinitions.Items, "", a.crd)
+	isVersion := func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == a.Version }
+	switch {
+	case !exists || crd.DeletionTimestamp != nil || !slices.ContainsFunc(crd.Spec.Versions, isVersion):
+		return nil, "" // a requirement that is not met
+	case isReserved(a.Group):
+		return nil, "its API group belongs to Kubernetes or OLM"
+	case !owned.CameWith(f.csv, crd):
+		return nil, "CustomResourceDefinition " + a.crd + " has no record that an InstallPlan installed it with this ClusterServiceVersion"
+	}
+	return crd, ""
+}
+
 // isOfGroup reports whether an APIService is of the group of an API, by its spec or its name.
 func (a providedAPI) isOfGroup(service *apiregistrationv1.APIService) bool {
 	return a.service != "" && (service.Spec.Group == a.Group || service.Name == a.service)
 }
 
-// isReserved reports whether a group is one of Kubernetes or OLM. Who brings a definition of such a group would else
-// give all users rights on what Kubernetes keeps from them.
+// isReserved reports whether an API group belongs to Kubernetes or OLM. ClusterRoles for it could give all users
+// permissions that Kubernetes does not give them.
 func isReserved(name string) bool { return group.IsBuiltIn(name) || name == "metrics.k8s.io" }
 
-// roles returns the ClusterRoles for an API, which go with what serves it.
+// roles returns the ClusterRoles for an API. server owns them.
 func (a providedAPI) roles(server olmcore.Object) []desired {
 	var list []desired
 	add := func(name, suffix string, rule rbacv1.PolicyRule) {
@@ -163,7 +188,8 @@ func (a providedAPI) roles(server olmcore.Object) []desired {
 	}
 	if a.crd != "" {
 		add(crdView, "view", rbacv1.PolicyRule{
-			Verbs: []string{"get"}, APIGroups: []string{apiextensionsv1.GroupName}, Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{a.crd},
+			Verbs: []string{"get"}, APIGroups: []string{apiextensionsv1.GroupName},
+			Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{a.crd},
 		})
 	}
 	return list

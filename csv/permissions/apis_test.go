@@ -18,7 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestClusterRolesOfAProvidedAPI: their names, rules and labels are OLM's; their owner is one that can be resolved.
+// TestClusterRolesOfAProvidedAPI checks that names, rules and labels of the ClusterRoles are the same as in OLM. The
+// owner reference has the right kind.
 func TestClusterRolesOfAProvidedAPI(t *testing.T) {
 	owner := []metav1.OwnerReference{{
 		APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "cools.example.com", UID: "uid-cools.example.com",
@@ -51,9 +52,9 @@ func TestClusterRolesOfAProvidedAPI(t *testing.T) {
 	}
 }
 
-// TestTheClusterRolesOfAGroupAggregateThoseOfItsAPIs, each suffix its own.
-func TestTheClusterRolesOfAGroupAggregateThoseOfItsAPIs(t *testing.T) {
-	w := newWorld("ns").settle(t)
+// TestClusterRolesOfAPIsAreAggregatedIntoThoseOfTheGroup checks each suffix.
+func TestClusterRolesOfAPIsAreAggregatedIntoThoseOfTheGroup(t *testing.T) {
+	w := newWorld("ns").converge(t)
 	out, err := operatorgroup.Reconcile(operatorgroup.Input{
 		Now: now, OperatorGroup: w.group, ClusterServiceVersions: olmcore.Found(w.csv), ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](),
 	})
@@ -81,9 +82,9 @@ func TestTheClusterRolesOfAGroupAggregateThoseOfItsAPIs(t *testing.T) {
 	}, aggregated)
 }
 
-// TestForWhichAPIsThereAreClusterRoles: for those that the version brought, once it runs. They are aggregated into the
-// roles of all users.
-func TestForWhichAPIsThereAreClusterRoles(t *testing.T) {
+// TestClusterRolesAreCreatedOnlyForAPIsOfTheCSV checks that only APIs that belong to a Succeeded ClusterServiceVersion
+// get ClusterRoles, because these are aggregated into the roles of all users.
+func TestClusterRolesAreCreatedOnlyForAPIsOfTheCSV(t *testing.T) {
 	all := []string{
 		"create ClusterRole cools.example.com-v1-admin", "create ClusterRole cools.example.com-v1-edit",
 		"create ClusterRole cools.example.com-v1-view", "create ClusterRole cools.example.com-v1-crdview",
@@ -104,92 +105,115 @@ func TestForWhichAPIsThereAreClusterRoles(t *testing.T) {
 		change func(w *world)
 		want   []string
 	}{
-		"it runs":                        {func(*world) {}, all},
-		"it does not run yet":            {func(w *world) { hold(w.csv, v1alpha1.CSVPhaseInstalling, "InstallSucceeded", "", 0) }, nil},
-		"there is no group any more":     {func(w *world) { w.group = nil }, all},
-		"the definition is missing":      {func(w *world) { w.crd = nil }, nil},
-		"the definition goes":            {func(w *world) { w.crd.DeletionTimestamp, w.crd.Finalizers = ago(0), []string{"x"} }, nil},
-		"it has not the version":         {func(w *world) { w.crd.Spec.Versions[0].Name = "v2" }, nil},
-		"it came with another operator":  {func(w *world) { w.crd.Annotations = nil }, []string{"say APINotRecorded"}},
-		"with one of another namespace":  {func(w *world) { w.crd.Annotations["operatorframework.io/installed-alongside-1"] = "x/cool.v1" }, []string{"say APINotRecorded"}},
-		"it came with it, by its labels": {func(w *world) { w.crd.Annotations, w.crd.Labels = nil, newWorld("").role.Labels }, all},
-		"it is of a group of Kubernetes": {of("discovery.k8s.io"), []string{"say APINotRecorded"}},
-		"of one without a dot":           {of("apps"), []string{"say APINotRecorded"}},
-		"of OLM's":                       {of("operators.coreos.com"), []string{"say APINotRecorded"}},
-		"of one of the community":        {of("snapshot.storage.k8s.io"), []string{"create ClusterRole cools.snapshot.storage.k8s.io-v1-admin", "create ClusterRole cools.snapshot.storage.k8s.io-v1-edit", "create ClusterRole cools.snapshot.storage.k8s.io-v1-view", "create ClusterRole cools.snapshot.storage.k8s.io-v1-crdview"}},
-		"it is described twice":          {func(w *world) { d := &w.csv.Spec.CustomResourceDefinitions; d.Owned = append(d.Owned, d.Owned[0]) }, all},
-		"it is only required":            {func(w *world) { d := &w.csv.Spec.CustomResourceDefinitions; d.Required, d.Owned = d.Owned, nil }, nil},
-		"it has an APIService":           {func(w *world) { serves(w, "ices", service("v1", "ice.example.com")) }, ice},
-		"that is missing":                {func(w *world) { serves(w, "ices") }, nil},
-		"that goes": {func(w *world) {
+		"Succeeded":                     {func(*world) {}, all},
+		"not Succeeded yet":             {func(w *world) { hold(w.csv, v1alpha1.CSVPhaseInstalling, "InstallSucceeded", "", 0) }, nil},
+		"there is no OperatorGroup":     {func(w *world) { w.group = nil }, all},
+		"the CRD is missing":            {func(w *world) { w.crd = nil }, nil},
+		"the CRD is being deleted":      {func(w *world) { w.crd.DeletionTimestamp, w.crd.Finalizers = ago(0), []string{"x"} }, nil},
+		"the CRD lacks the version":     {func(w *world) { w.crd.Spec.Versions[0].Name = "v2" }, nil},
+		"it came with another operator": {func(w *world) { w.crd.Annotations = nil }, []string{"report APINotRecorded"}},
+		"with a CSV of another namespace": {
+			func(w *world) { w.crd.Annotations["operatorframework.io/installed-alongside-1"] = "x/cool.v1" }, []string{"report APINotRecorded"},
+		},
+		"recorded in its labels":     {func(w *world) { w.crd.Annotations, w.crd.Labels = nil, newWorld("").role.Labels }, all},
+		"an API group of Kubernetes": {of("discovery.k8s.io"), []string{"report APINotRecorded"}},
+		"an API group without a dot": {of("apps"), []string{"report APINotRecorded"}},
+		"an API group of OLM":        {of("operators.coreos.com"), []string{"report APINotRecorded"}},
+		"a group of a Kubernetes project": {
+			of("snapshot.storage.k8s.io"), []string{"create ClusterRole cools.snapshot.storage.k8s.io-v1-admin", "create ClusterRole cools.snapshot.storage.k8s.io-v1-edit", "create ClusterRole cools.snapshot.storage.k8s.io-v1-view", "create ClusterRole cools.snapshot.storage.k8s.io-v1-crdview"},
+		},
+		"it is listed twice": {
+			func(w *world) { d := &w.csv.Spec.CustomResourceDefinitions; d.Owned = append(d.Owned, d.Owned[0]) }, all,
+		},
+		"it is only required": {
+			func(w *world) { d := &w.csv.Spec.CustomResourceDefinitions; d.Required, d.Owned = d.Owned, nil }, nil,
+		},
+		"it has an APIService": {func(w *world) { serves(w, "ices", service("v1", "ice.example.com")) }, ice},
+		"a missing APIService": {func(w *world) { serves(w, "ices") }, nil},
+		"an APIService that is deleted": {func(w *world) {
 			s := service("v1", "ice.example.com")
 			s.DeletionTimestamp, s.Finalizers = ago(0), []string{"x"}
 			serves(w, "ices", s)
 		}, nil},
-		"that is another's": {func(w *world) { s := service("v1", "ice.example.com"); s.Labels = nil; serves(w, "ices", s) }, []string{"say APINotRecorded"}},
-		"in a group with one of another": {func(w *world) {
+		"an APIService of another": {
+			func(w *world) { s := service("v1", "ice.example.com"); s.Labels = nil; serves(w, "ices", s) }, []string{"report APINotRecorded"},
+		},
+		"in an API group of another": {func(w *world) {
 			s := service("v2", "ice.example.com")
 			s.Labels = nil
 			serves(w, "ices", service("v1", "ice.example.com"), s)
-		}, []string{"say APINotRecorded"}},
-		"beside those of other groups": {func(w *world) {
+		}, []string{"report APINotRecorded"}},
+		"beside other API groups": {func(w *world) {
 			s := service("v2", "fire.example.com")
 			s.Labels = nil
 			serves(w, "ices", service("v1", "ice.example.com"), s)
 		}, ice},
-		"under the name of all resources":  {func(w *world) { serves(w, "*", service("v1", "ice.example.com")) }, []string{"say APINotRecorded"}},
-		"under the name of a subresource":  {func(w *world) { serves(w, "ices/status", service("v1", "ice.example.com")) }, []string{"say APINotRecorded"}},
-		"without a name":                   {func(w *world) { serves(w, "", service("v1", "ice.example.com")) }, nil},
-		"a user has a role of the name":    {func(w *world) { w.more = append(w.more, clusterRole("cools.example.com-v1-edit", nil)) }, []string{all[0], all[2], all[3], "say NameConflict"}},
-		"OLM made it, with an unreal kind": {func(w *world) { w.settle(t); misspell(w) }, []string{"update ClusterRole cools.example.com-v1-edit"}},
-		"OLM made it, in lower case":       {func(w *world) { w.settle(t); inLowerCase(w) }, nil},
-		"in lower case, with other rules": {
-			func(w *world) { w.settle(t); inLowerCase(w).Rules = nil }, []string{"update ClusterRole cools.example.com-v1-edit"}},
-		"its rules were changed":           {func(w *world) { w.settle(t); find[*rbacv1.ClusterRole](w, "", "cools.example.com-v1-view").Rules = nil }, []string{"update ClusterRole cools.example.com-v1-view"}},
-		"the definition was made again":    {func(w *world) { w.settle(t); w.crd.UID = "again" }, []string{"update ClusterRole cools.example.com-v1-admin", "update ClusterRole cools.example.com-v1-edit", "update ClusterRole cools.example.com-v1-view", "update ClusterRole cools.example.com-v1-crdview"}},
-		"nothing changed":                  {func(w *world) { w.settle(t) }, nil},
-		"the API is not provided any more": {func(w *world) { w.settle(t); w.csv.Spec.CustomResourceDefinitions.Owned = nil }, nil},
-		"the version goes":                 {func(w *world) { w.settle(t); w.csv.DeletionTimestamp = ago(0) }, nil},
+		"the resource is *": {func(w *world) { serves(w, "*", service("v1", "ice.example.com")) }, []string{"report APINotRecorded"}},
+		"the resource is a subresource": {
+			func(w *world) { serves(w, "ices/status", service("v1", "ice.example.com")) }, []string{"report APINotRecorded"},
+		},
+		"the resource is empty": {func(w *world) { serves(w, "", service("v1", "ice.example.com")) }, nil},
+		"a user has a role of the name": {
+			func(w *world) { w.more = append(w.more, clusterRole("cools.example.com-v1-edit", nil)) },
+			[]string{all[0], all[2], all[3], "report NameConflict"},
+		},
+		"OLM created it, wrong kind": {
+			func(w *world) { w.converge(t); misspell(w) }, []string{"update ClusterRole cools.example.com-v1-edit"},
+		},
+		"OLM created it, lower case": {func(w *world) { w.converge(t); inLowerCase(w) }, nil},
+		"lower case and other rules": {
+			func(w *world) { w.converge(t); inLowerCase(w).Rules = nil }, []string{"update ClusterRole cools.example.com-v1-edit"}},
+		"its rules were changed": {func(w *world) {
+			w.converge(t)
+			find[*rbacv1.ClusterRole](w, "", "cools.example.com-v1-view").Rules = nil
+		}, []string{"update ClusterRole cools.example.com-v1-view"}},
+		"the CRD was recreated": {
+			func(w *world) { w.converge(t); w.crd.UID = "again" }, []string{"update ClusterRole cools.example.com-v1-admin", "update ClusterRole cools.example.com-v1-edit", "update ClusterRole cools.example.com-v1-view", "update ClusterRole cools.example.com-v1-crdview"},
+		},
+		"nothing changed":                  {func(w *world) { w.converge(t) }, nil},
+		"the API is not provided any more": {func(w *world) { w.converge(t); w.csv.Spec.CustomResourceDefinitions.Owned = nil }, nil},
+		"the CSV is being deleted":         {func(w *world) { w.converge(t); w.csv.DeletionTimestamp = ago(0) }, nil},
 	} {
 		t.Run(title, func(t *testing.T) {
 			w := newWorld("ns")
 			c.change(w)
 			in := w.input(t)
 			res := reconciled(t, in).Result
-			said, err := permissions.Assess(in)
+			reported, err := permissions.Assess(in)
 			require.NoError(t, err)
-			require.Equal(t, c.want, words(olmcore.Result{Actions: res.Actions, Diagnostics: said}))
+			require.Equal(t, c.want, lines(olmcore.Result{Actions: res.Actions, Diagnostics: reported}))
 			for _, a := range res.Actions {
-				require.Nil(t, a.Identity(), "they belong to the definition, which the controller writes")
+				require.Nil(t, a.Identity(), "the controller writes them, because the CustomResourceDefinition owns them")
 			}
 		})
 	}
 }
 
-// TestAnOperatorWhoseDefinitionsWereMadeByHandIsAtRest: why its APIs have no ClusterRoles is said beside what else is
-// written, and whenever it is asked for.
-func TestAnOperatorWhoseDefinitionsWereMadeByHandIsAtRest(t *testing.T) {
+// TestAPIsOfManualDefinitionsAreReported checks that an operator is at rest if a user created its
+// CustomResourceDefinitions. Assess always reports why its APIs have no ClusterRoles. Reconcile reports it together
+// with writes.
+func TestAPIsOfManualDefinitionsAreReported(t *testing.T) {
 	want := []olmcore.Diagnostic{{
 		Severity: olmcore.Info, Reason: permissions.ReasonAPINotRecorded, Path: "spec.customresourcedefinitions.owned",
 		Target:  olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v1", UID: newWorld().csv.UID},
-		Message: "there are no ClusterRoles for Cool.v1.example.com: no InstallPlan recorded on CustomResourceDefinition cools.example.com that it came with this ClusterServiceVersion",
+		Message: "no ClusterRoles are created for Cool.v1.example.com: CustomResourceDefinition cools.example.com has no record that an InstallPlan installed it with this ClusterServiceVersion",
 	}}
 	for name, written := range map[string][]string{"": {"create ClusterRole " + newWorld().role.Name}, "ns": nil} {
 		t.Run("targets "+name, func(t *testing.T) {
 			w := newWorld(name)
 			w.crd.Annotations = nil
 			first := reconciled(t, w.input(t)).Result
-			require.Equal(t, written, words(olmcore.Result{Actions: first.Actions}))
+			require.Equal(t, written, lines(olmcore.Result{Actions: first.Actions}))
 			if written != nil {
 				require.Empty(t, cmp.Diff(want, first.Diagnostics))
 			}
-			in := w.settle(t).input(t)
+			in := w.converge(t).input(t)
 			out := reconciled(t, in)
 			require.Equal(t, olmcore.Result{}, out.Result)
 			require.NotNil(t, out.Checkpoint)
-			said, err := permissions.Assess(in)
+			reported, err := permissions.Assess(in)
 			require.NoError(t, err)
-			require.Empty(t, cmp.Diff(want, said))
+			require.Empty(t, cmp.Diff(want, reported))
 		})
 	}
 }
@@ -198,38 +222,39 @@ func clusterRole(name string, labels map[string]string) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "user", ResourceVersion: "1", Labels: labels}}
 }
 
-// inLowerCase gives a ClusterRole the owner that OLM writes.
+// inLowerCase sets the owner reference of a ClusterRole as OLM writes it, and returns the ClusterRole.
 func inLowerCase(w *world) *rbacv1.ClusterRole {
 	role := find[*rbacv1.ClusterRole](w, "", "cools.example.com-v1-edit")
 	role.OwnerReferences[0].Kind = "customresourcedefinition"
 	return role
 }
 
-// TestAnotherChangeCorrectsTheCaseOfTheOwner checks that the kind of the owner is corrected by the write for the rules.
-func TestAnotherChangeCorrectsTheCaseOfTheOwner(t *testing.T) {
-	w := newWorld("ns").settle(t)
+// TestUpdatesCorrectTheKindOfTheOwner checks that an update of the rules also corrects the kind of the owner reference.
+func TestUpdatesCorrectTheKindOfTheOwner(t *testing.T) {
+	w := newWorld("ns").converge(t)
 	want := find[*rbacv1.ClusterRole](w, "", "cools.example.com-v1-edit").DeepCopy()
 	inLowerCase(w).Rules = nil
-	w.settle(t)
+	w.converge(t)
 	got := find[*rbacv1.ClusterRole](w, "", "cools.example.com-v1-edit")
 	got.ResourceVersion = want.ResourceVersion
 	require.Empty(t, cmp.Diff(want, got))
 }
 
-// misspell gives a ClusterRole the owner that OLM wrote for a definition that was made again.
+// misspell sets the owner reference of a ClusterRole as OLM wrote it for a CustomResourceDefinition that was created
+// again.
 func misspell(w *world) {
 	role := find[*rbacv1.ClusterRole](w, "", "cools.example.com-v1-edit")
 	role.OwnerReferences[0].Kind, role.OwnerReferences[0].UID = "customresourcedefinition", "before"
 }
 
-// TestAnOwnerThatCannotBeResolvedIsReplaced, and others stay.
-func TestAnOwnerThatCannotBeResolvedIsReplaced(t *testing.T) {
-	w := newWorld("ns").settle(t)
+// TestUnresolvableOwnersAreReplaced checks that other owner references stay.
+func TestUnresolvableOwnersAreReplaced(t *testing.T) {
+	w := newWorld("ns").converge(t)
 	misspell(w)
 	role := find[*rbacv1.ClusterRole](w, "", "cools.example.com-v1-edit")
 	other := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "other", UID: "other"}
 	role.OwnerReferences = append(role.OwnerReferences, other)
-	w.settle(t)
+	w.converge(t)
 	after := find[*rbacv1.ClusterRole](w, "", "cools.example.com-v1-edit").OwnerReferences
 	require.Len(t, after, 2)
 	require.Equal(t, other, after[0])
@@ -237,8 +262,7 @@ func TestAnOwnerThatCannotBeResolvedIsReplaced(t *testing.T) {
 	require.Equal(t, w.crd.UID, after[1].UID)
 }
 
-// TestARefusedWriteIsTriedAgainAfterAPause, and what refuses it is said.
-func TestARefusedWriteIsTriedAgainAfterAPause(t *testing.T) {
+func TestRejectedWritesAreReportedAndRetriedWithBackoff(t *testing.T) {
 	w := newWorld("ns")
 	in := w.input(t)
 	edit := olmcore.Key{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "cools.example.com-v1-edit"}
@@ -255,7 +279,7 @@ func TestARefusedWriteIsTriedAgainAfterAPause(t *testing.T) {
 		}
 		require.Len(t, res.Actions, 3)
 		require.Equal(t, permissions.ReasonRefused, res.Diagnostics[0].Reason)
-		require.Equal(t, "the API server refuses to create it: not you", res.Diagnostics[0].Message)
+		require.Equal(t, "the API server rejected the last attempt to create it: not you", res.Diagnostics[0].Message)
 		in.Now = now.Add(wait)
 		require.Len(t, reconciled(t, in).Actions, 4)
 		in.Now = now

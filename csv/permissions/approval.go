@@ -69,22 +69,21 @@ type planSteps struct {
 // the status of a plan counts: OLM's roles for users do not let them write it. A plan that ran with the rights of a
 // ServiceAccount proves nothing if the OperatorGroup does not name that account any more: the account limited what the
 // plan could grant.
-func stepsOf(in *Input) map[string][]planSteps {
-	c, all := in.ClusterServiceVersion, map[string][]planSteps{}
-	account := currentAccount(in)
-	for _, p := range in.InstallPlans.Items {
-		if p.Namespace != c.Namespace {
+func stepsOf(f *facts) map[string][]planSteps {
+	all := map[string][]planSteps{}
+	for _, p := range f.in.InstallPlans.Items {
+		if p.Namespace != f.csv.Namespace {
 			continue
 		}
 		former := p.Status.AttenuatedServiceAccountRef
-		if former != nil && former.Name == account {
+		if former != nil && former.Name == f.accountName() {
 			former = nil
 		}
 		bindings := map[string]*v1alpha1.Step{}
 		var roles []*v1alpha1.Step
 		for _, s := range p.Status.Plan {
 			switch {
-			case s == nil, s.Resolving != c.Name, s.Resource.Group != rbacv1.GroupName:
+			case s == nil, s.Resolving != f.csv.Name, s.Resource.Group != rbacv1.GroupName:
 			case s.Resource.Kind == "Role":
 				roles = append(roles, s)
 			case s.Resource.Kind == "RoleBinding":
@@ -195,13 +194,13 @@ type approvals struct {
 }
 
 // approve checks which permissions that need a proof are allowed by an InstallPlan or by a cluster administrator.
-func approve(in *Input, open []grant, where scope) (a approvals) {
+func approve(f *facts, open []grant) (a approvals) {
 	if len(open) == 0 {
 		return a
 	}
-	c := in.ClusterServiceVersion
-	digests, malformed := allowed(in.Namespaces.Items, c.Namespace)
-	plans := stepsOf(in)
+	c := f.csv
+	digests, malformed := allowed(f.in.Namespaces.Items, c.Namespace)
+	plans := stepsOf(f)
 	a.refused = map[string]bool{}
 	for _, g := range open {
 		why := g.planProblem(c, plans[g.role.Name])
@@ -214,16 +213,16 @@ func approve(in *Input, open []grant, where scope) (a approvals) {
 			a.diagnostics = append(a.diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonPermissionNotApproved, olmcore.RefOf(g.role), "",
 				"ServiceAccount %s has the rules of Role %q in namespace %s only, and not in %s, because %s. "+
 					"The operator lacks there: %s. If you trust these rules, run `%s`",
-				quotedAccount(g.account.Name), g.role.Name, c.Namespace, where, why, g.text(), allowance(c.Namespace, digests, g.digest())))
+				quotedAccount(g.account.Name), g.role.Name, c.Namespace, f.scope, why, g.text(), allowance(c.Namespace, digests, g.digest())))
 		}
 	}
 	if more := len(a.refused) - maxNamed; more > 0 {
 		a.diagnostics = append(a.diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonPermissionNotApproved, olmcore.RefOf(c), "",
-			"the operator has %d more permissions in namespace %s only, and not in %s", more, c.Namespace, where))
+			"the operator has %d more permissions in namespace %s only, and not in %s", more, c.Namespace, f.scope))
 	}
 	if len(malformed) > 0 {
 		a.diagnostics = append(a.diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonInvalidApproval, olmcore.RefOf(c), "",
-			"annotation %s of Namespace %s has values that are no digests and allow nothing: %s. Remove them",
+			"annotation %s of Namespace %s has values that are not digests, so they allow nothing: %s. Remove them",
 			AnnotationAllowed, c.Namespace, quoted(malformed)))
 	}
 	return a
@@ -231,14 +230,14 @@ func approve(in *Input, open []grant, where scope) (a approvals) {
 
 // unprovenAdopted reports the adopted permissions that nothing proves. They stay, but would not be granted now. If the
 // lists were not read, it reports nothing.
-func unprovenAdopted(in *Input, observed index, grants []grant, where scope) (diagnostics []olmcore.Diagnostic) {
-	if !in.InstallPlans.Complete || !in.Namespaces.Complete {
+func unprovenAdopted(f *facts) (diagnostics []olmcore.Diagnostic) {
+	if !f.scope.known || !f.in.InstallPlans.Complete || !f.in.Namespaces.Complete {
 		return nil
 	}
-	c := in.ClusterServiceVersion
-	digests, _ := allowed(in.Namespaces.Items, c.Namespace)
-	plans, unproven := stepsOf(in), 0
-	for _, g := range adopted(in, observed, grants, where) {
+	c := f.csv
+	digests, _ := allowed(f.in.Namespaces.Items, c.Namespace)
+	plans, unproven := stepsOf(f), 0
+	for _, g := range adopted(f) {
 		why := g.planProblem(c, plans[g.role.Name])
 		_, isAllowed := slices.BinarySearch(digests, g.digest())
 		if isAllowed || why == "" {
@@ -250,12 +249,12 @@ func unprovenAdopted(in *Input, observed index, grants []grant, where scope) (di
 		diagnostics = append(diagnostics, olmcore.Diagnose(olmcore.Info, ReasonAdoptedPermission, olmcore.RefOf(g.role), "",
 			"ServiceAccount %s has the rules of Role %q in %s. They stay, although %s: %s. "+
 				"If you do not trust these rules, remove them from spec.install of ClusterServiceVersion %s. If you do, run `%s`",
-			quotedAccount(g.account.Name), g.role.Name, where, why, g.text(), c.Name, allowance(c.Namespace, digests, g.digest())))
+			quotedAccount(g.account.Name), g.role.Name, f.scope, why, g.text(), c.Name, allowance(c.Namespace, digests, g.digest())))
 	}
 	if more := unproven - maxNamed; more > 0 {
 		diagnostics = append(diagnostics, olmcore.Diagnose(olmcore.Info, ReasonAdoptedPermission, olmcore.RefOf(c), "",
 			"the operator has %d more permissions in %s that no InstallPlan proves. Allow or remove the ones that are named first",
-			more, where))
+			more, f.scope))
 	}
 	return diagnostics
 }

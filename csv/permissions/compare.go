@@ -75,6 +75,7 @@ func Compare(before, after []olmcore.Object) Difference {
 	return Difference{Added: asked.grantsBeyond(have), Removed: have.grantsBeyond(asked)}
 }
 
+// grantsBeyond returns the grants that g contains and have does not.
 func (g given) grantsBeyond(have given) []Grant {
 	grants := []Grant{}
 	isBounded := g.isBounded(have)
@@ -89,7 +90,9 @@ func (g given) grantsBeyond(have given) []Grant {
 		}
 	}
 	for _, u := range g.unknownBeyond(have) {
-		grants = append(grants, Grant{Subject: u.name, Scope: u.scope(), Role: u.role, Escalation: escalations(u.holder, rbacv1.PolicyRule{}, UnknownRole)})
+		grants = append(grants, Grant{
+			Subject: u.name, Scope: u.scope(), Role: u.role, Escalation: escalations(u.holder, rbacv1.PolicyRule{}, UnknownRole),
+		})
 	}
 	slices.SortFunc(grants, func(a, b Grant) int {
 		return cmp.Or(strings.Compare(a.Subject, b.Subject), strings.Compare(a.Scope, b.Scope), strings.Compare(a.String(), b.String()))
@@ -97,7 +100,7 @@ func (g given) grantsBeyond(have given) []Grant {
 	return grants
 }
 
-// scope says where a holder may do something.
+// scope returns where a holder has its rules.
 func (h holder) scope() string {
 	if h.namespace == "" {
 		return "cluster"
@@ -105,8 +108,8 @@ func (h holder) scope() string {
 	return "namespace " + h.namespace
 }
 
-// join makes as few rules as it can of some: those that differ in one list alone become one, unless it is empty in one
-// of them, which means something else. The lists are sorted.
+// join merges rules that differ in only one list, and sorts the lists. It does not merge a rule in which that list is
+// empty, because an empty list has another meaning.
 func join(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	for _, list := range lists {
 		byRest := map[string]*rbacv1.PolicyRule{}
@@ -134,7 +137,7 @@ func join(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return rules
 }
 
-// lists are those of a rule, in the order in which rules are joined.
+// lists returns the lists of a rule, in the order in which join merges them.
 var lists = []func(*rbacv1.PolicyRule) *[]string{
 	func(r *rbacv1.PolicyRule) *[]string { return &r.Verbs },
 	func(r *rbacv1.PolicyRule) *[]string { return &r.ResourceNames },
@@ -143,7 +146,7 @@ var lists = []func(*rbacv1.PolicyRule) *[]string{
 	func(r *rbacv1.PolicyRule) *[]string { return &r.APIGroups },
 }
 
-// keyOf tells rules apart.
+// keyOf returns a key that is different for different rules.
 func keyOf(rule rbacv1.PolicyRule) string {
 	var parts []string
 	for _, list := range lists {
@@ -152,7 +155,7 @@ func keyOf(rule rbacv1.PolicyRule) string {
 	return strings.Join(parts, "\x01")
 }
 
-// marks are the rows by which escalations are found.
+// marks is the table of escalations. To add an escalation, add a row.
 var marks = []struct {
 	is Escalation
 	of func(to holder, r rbacv1.PolicyRule) bool
@@ -169,20 +172,23 @@ var marks = []struct {
 		if has(r.APIGroups, "") && has(r.Verbs, "create") && has(r.Resources, "serviceaccounts/token", "*/token") {
 			return true
 		}
-		return has(r.Verbs, "impersonate") && (slices.Contains(r.Verbs, "impersonate") || has(r.Resources, "users", "groups", "serviceaccounts", "uids"))
+		isNamed := slices.Contains(r.Verbs, "impersonate")
+		return has(r.Verbs, "impersonate") && (isNamed || has(r.Resources, "users", "groups", "serviceaccounts", "uids"))
 	}},
 	{ClusterWide, func(to holder, _ rbacv1.PolicyRule) bool { return to.namespace == "" }},
 }
 
+// changesRoles reports whether a rule is about Roles or ClusterRoles.
 func changesRoles(r rbacv1.PolicyRule) bool {
 	return has(r.APIGroups, rbacv1.GroupName) && has(r.Resources, "roles", "clusterroles")
 }
 
-// has reports whether a list has one of some entries, or the asterisk.
+// has reports whether a list contains one of some entries, or the asterisk.
 func has(list []string, entries ...string) bool {
 	return slices.ContainsFunc(list, func(e string) bool { return e == rbacv1.VerbAll || slices.Contains(entries, e) })
 }
 
+// escalations returns the escalations of a rule that a holder has, and those in also.
 func escalations(to holder, rule rbacv1.PolicyRule, also ...Escalation) []Escalation {
 	found := append([]Escalation{}, also...)
 	for _, m := range marks {

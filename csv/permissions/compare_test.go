@@ -23,7 +23,7 @@ func rule(group, resources, verbs string, names ...string) rbacv1.PolicyRule {
 	return r
 }
 
-func TestCompare(t *testing.T) {
+func TestCompareReturnsAddedAndRemovedGrants(t *testing.T) {
 	type (
 		objects = []olmcore.Object
 		marks   = []permissions.Escalation
@@ -36,9 +36,9 @@ func TestCompare(t *testing.T) {
 		before, after  objects
 		added, removed []permissions.Grant
 	}{
-		"nothing":                     {nil, nil, none, none},
+		"no change":                   {nil, nil, none, none},
 		"the same under another name": {gives("ops", "v1", rule("", "pods", "get")), gives("ops", "v2", rule("", "pods", "get")), none, none},
-		"a verb more, another one less": {
+		"one verb more, one less": {
 			gives("ops", "v1", rule("", "pods", "get,list")), gives("ops", "v2", rule("", "pods", "get,watch,delete")),
 			[]permissions.Grant{robot("namespace ops", rule("", "pods", "delete,watch"))}, []permissions.Grant{robot("namespace ops", rule("", "pods", "list"))},
 		},
@@ -48,12 +48,12 @@ func TestCompare(t *testing.T) {
 		},
 		"secrets": {nil, gives("ops", "v1", rule("", "configmaps,secrets", "get")), []permissions.Grant{
 			robot("namespace ops", rule("", "configmaps,secrets", "get"), permissions.Secrets)}, none},
-		"an asterisk holds all that is a danger": {nil, gives("ops", "v1", rule("*", "*", "*")), []permissions.Grant{
+		"an asterisk has all escalations": {nil, gives("ops", "v1", rule("*", "*", "*")), []permissions.Grant{
 			robot("namespace ops", rule("*", "*", "*"), permissions.Bind, permissions.Escalate, permissions.EveryGroup, permissions.EveryResource,
 				permissions.EveryVerb, permissions.Impersonate, permissions.Secrets)}, none},
 		"roles": {nil, gives("ops", "v1", rule("rbac.authorization.k8s.io", "clusterroles", "bind,escalate,get")), []permissions.Grant{
 			robot("namespace ops", rule("rbac.authorization.k8s.io", "clusterroles", "bind,escalate,get"), permissions.Bind, permissions.Escalate)}, none},
-		"every verb on Pods impersonates none": {nil, gives("ops", "v1", rule("", "pods", "*")), []permissions.Grant{
+		"every verb on Pods": {nil, gives("ops", "v1", rule("", "pods", "*")), []permissions.Grant{
 			robot("namespace ops", rule("", "pods", "*"), permissions.EveryVerb)}, none},
 		"users": {nil, gives("", "v1", rule("", "users", "impersonate")), []permissions.Grant{
 			robot("cluster", rule("", "users", "impersonate"), permissions.ClusterWide, permissions.Impersonate)}, none},
@@ -61,12 +61,12 @@ func TestCompare(t *testing.T) {
 			robot("namespace ops", rule("", "serviceaccounts/token", "create"), permissions.Impersonate)}, none},
 		"a subresource of all": {nil, gives("ops", "v1", rule("apps", "*/scale", "patch")), []permissions.Grant{
 			robot("namespace ops", rule("apps", "*/scale", "patch"), permissions.EveryResource)}, none},
-		"what comes to a role that aggregates others, by way of one more": {
+		"rules aggregated through another role": {
 			append(gives("", "v1")[1:], collects("v1", "a"), collects("b", "b", "a")),
 			append(gives("", "v1")[1:], collects("v1", "a"), collects("b", "b", "a"), labelled("c", "b", rule("", "secrets", "get"))),
 			[]permissions.Grant{robot("cluster", rule("", "secrets", "get"), permissions.ClusterWide, permissions.Secrets)}, none,
 		},
-		"names are not joined with all names": {nil, gives("ops", "v1", rule("", "pods", "get"), rule("", "pods", "delete", "b", "a")), []permissions.Grant{
+		"a name and all names": {nil, gives("ops", "v1", rule("", "pods", "get"), rule("", "pods", "delete", "b", "a")), []permissions.Grant{
 			robot("namespace ops", rule("", "pods", "delete", "a", "b")), robot("namespace ops", rule("", "pods", "get"))}, none},
 		"a role that was not read": {nil, gives("ops", "view")[1:], []permissions.Grant{
 			{Subject: "ServiceAccount ops/robot", Scope: "namespace ops", Role: "Role view", Escalation: marks{permissions.UnknownRole}}}, none},
@@ -79,9 +79,9 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareIsBounded: thousands of rules against thousands of combinations are not compared one by one, and all is
-// told.
-func TestCompareIsBounded(t *testing.T) {
+// TestCompareOfLargeRulesIsBounded checks that rules with too many combinations are not compared, and are returned as
+// added.
+func TestCompareOfLargeRulesIsBounded(t *testing.T) {
 	var many []string
 	var lots []rbacv1.PolicyRule
 	for i := range 5000 {
@@ -93,7 +93,7 @@ func TestCompareIsBounded(t *testing.T) {
 	require.Equal(t, rule("", "n0", "get"), d.Added[0].Rule)
 }
 
-// collects returns a ClusterRole that aggregates those with a label, and bears labels itself.
+// collects returns a ClusterRole that aggregates those with a label, and that has labels itself.
 func collects(name, label string, own ...string) *rbacv1.ClusterRole {
 	r := labelled(name, "")
 	for _, l := range own {
@@ -107,8 +107,8 @@ func labelled(name, label string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRol
 	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: "true"}}, Rules: rules}
 }
 
-// TestCompareLaws: what is added to what was there covers what is there, nothing of it was there, and the other
-// direction is the mirror image.
+// TestCompareLaws checks for random roles that before together with the added grants covers after, that before contains
+// no added grant, and that the opposite direction swaps the two lists.
 func TestCompareLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := rapid.Custom(func(t *rapid.T) rbacv1.PolicyRule {

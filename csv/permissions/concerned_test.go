@@ -17,8 +17,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestWhomAClusterRoleConcerns: each operator that is installed has a dozen written, of which others need nothing.
-func TestWhomAClusterRoleConcerns(t *testing.T) {
+// TestConcernedSelectsCSVsOfAClusterRole checks that a changed ClusterRole affects only the ClusterServiceVersions that
+// may depend on it. Each installed operator writes about twelve ClusterRoles.
+func TestConcernedSelectsCSVsOfAClusterRole(t *testing.T) {
 	leases := rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}}
 	with := func(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 		r := clusterRole(name, nil)
@@ -49,35 +50,47 @@ func TestWhomAClusterRoleConcerns(t *testing.T) {
 		old, next olmcore.Object
 		want      bool
 	}{
-		"of what it needs":                   {plain, nil, with("x", pods), true},
-		"of other groups":                    {plain, nil, with("x", leases), false},
-		"of all groups":                      {plain, nil, with("x", rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}), true},
-		"of what it needs, it needs nothing": {needsNothing, nil, with("x", pods), false},
-		"that is deleted":                    {plain, with("x", pods), with("x", pods), true},
-		"that comes to grant more":           {plain, with("x", pods), next(with("x", leases, pods), kept), false},
-		"that grants less":                   {plain, with("x", pods, leases), next(with("x", leases), kept), true},
-		"that counts for others":             {plain, with("x", pods), next(with("x", pods), func(r *rbacv1.ClusterRole) { r.Labels = map[string]string{"a": "b"} }), true},
-		"that goes with others": {plain, with("x", pods), next(with("x", pods), func(r *rbacv1.ClusterRole) {
+		"rules that it needs":       {plain, nil, with("x", pods), true},
+		"rules of other API groups": {plain, nil, with("x", leases), false},
+		"rules of all API groups": {
+			plain, nil, with("x", rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}), true,
+		},
+		"the CSV needs no rules": {needsNothing, nil, with("x", pods), false},
+		"it is deleted":          {plain, with("x", pods), with("x", pods), true},
+		"it grants more":         {plain, with("x", pods), next(with("x", leases, pods), kept), false},
+		"it grants less":         {plain, with("x", pods, leases), next(with("x", leases), kept), true},
+		"new, of other groups": {
+			plain, with("x", pods), next(with("x", pods), func(r *rbacv1.ClusterRole) { r.Labels = map[string]string{"a": "b"} }), true,
+		},
+		"deleted, of other groups": {plain, with("x", pods), next(with("x", pods), func(r *rbacv1.ClusterRole) {
 			r.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(newWorld().csv)}
 		}), true},
-		"whose annotations change":         {plain, with("x", pods), next(with("x", pods), func(r *rbacv1.ClusterRole) { r.Annotations = map[string]string{"a": "b"} }), false},
-		"that aggregates anything":         {plain, nil, aggregates, true},
-		"that has what it aggregates":      {plain, aggregates, next(aggregates, func(r *rbacv1.ClusterRole) { r.Rules = []rbacv1.PolicyRule{leases} }), true},
-		"that aggregates more by now":      {plain, with("x", leases), next(aggregates, func(r *rbacv1.ClusterRole) { r.Rules = []rbacv1.PolicyRule{leases, {APIGroups: []string{"a"}}} }), false},
-		"of its own":                       {plain, nil, clusterRole("x", newWorld().role.Labels), true},
-		"that was its own":                 {needsNothing, clusterRole("x", newWorld().role.Labels), clusterRole("x", nil), true},
-		"with the name of its permission":  {plain, nil, with(newWorld().role.Name), true},
-		"with the name of one for its API": {needsNothing, nil, with("cools.example.com-v1-edit"), true},
-		"for the API of another":           {plain, nil, with("hots.example.com-v1-edit", rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"example.com"}, Resources: []string{"hots"}}), false},
-		"while it is being deleted":        {func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(0) }, nil, with("x", pods), false},
-		"and it is a copy":                 {func(c *v1alpha1.ClusterServiceVersion) { *c = *copyIn("a") }, nil, with("x", pods), false},
-		"no role: a binding":               {plain, nil, everybody, true},
-		"no role: a binding of nothing":    {needsNothing, nil, everybody, false},
-		"no role: a binding of its own":    {needsNothing, nil, own, true},
-		"no role: its APIService":          {serves, nil, service("v2", "ice.example.com"), true},
-		"no role: one of another group":    {serves, nil, service("v1", "fire.example.com"), false},
-		"no role: an APIService":           {plain, nil, service("v1", "example.com"), false},
-		"no role: its group":               {plain, nil, newWorld().group, true},
+		"annotations change": {
+			plain, with("x", pods), next(with("x", pods), func(r *rbacv1.ClusterRole) { r.Annotations = map[string]string{"a": "b"} }), false,
+		},
+		"it aggregates any role": {plain, nil, aggregates, true},
+		"with aggregated rules": {
+			plain, aggregates, next(aggregates, func(r *rbacv1.ClusterRole) { r.Rules = []rbacv1.PolicyRule{leases} }), true,
+		},
+		"with more aggregated rules": {
+			plain, with("x", leases), next(aggregates, func(r *rbacv1.ClusterRole) { r.Rules = []rbacv1.PolicyRule{leases, {APIGroups: []string{"a"}}} }), false,
+		},
+		"it belongs to the CSV":    {plain, nil, clusterRole("x", newWorld().role.Labels), true},
+		"it belonged to the CSV":   {needsNothing, clusterRole("x", newWorld().role.Labels), clusterRole("x", nil), true},
+		"the name of a permission": {plain, nil, with(newWorld().role.Name), true},
+		"the name for an API":      {needsNothing, nil, with("cools.example.com-v1-edit"), true},
+		"for an API of another": {
+			plain, nil, with("hots.example.com-v1-edit", rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"example.com"}, Resources: []string{"hots"}}), false,
+		},
+		"the CSV is being deleted":      {func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(0) }, nil, with("x", pods), false},
+		"the CSV is a copy":             {func(c *v1alpha1.ClusterServiceVersion) { *c = *copyIn("a") }, nil, with("x", pods), false},
+		"no role: a binding":            {plain, nil, everybody, true},
+		"no role: a binding of nothing": {needsNothing, nil, everybody, false},
+		"no role: a binding of its own": {needsNothing, nil, own, true},
+		"no role: its APIService":       {serves, nil, service("v2", "ice.example.com"), true},
+		"no role: one of another group": {serves, nil, service("v1", "fire.example.com"), false},
+		"no role: an APIService":        {plain, nil, service("v1", "example.com"), false},
+		"no role: its group":            {plain, nil, newWorld().group, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -87,15 +100,15 @@ func TestWhomAClusterRoleConcerns(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotConcernChangesNothing changes a ClusterRole, a binding or an APIService of any world: where the result
-// is another one, the change concerned the ClusterServiceVersion.
-func TestWhatDoesNotConcernChangesNothing(t *testing.T) {
+// TestConcernedSelectsCSVsWhoseResultChanges changes a ClusterRole, a ClusterRoleBinding or an APIService of a random
+// world. If the Result changes, Concerned must select the ClusterServiceVersion.
+func TestConcernedSelectsCSVsWhoseResultChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(rapid.SampledFrom([]string{"", "a", "ns"}).Draw(t, "target"))
 		w.more = []olmcore.Object{copyIn("a")}
 		w.csv.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Name: "ices", Group: "ice.example.com", Version: "v1", Kind: "Ice"}}
 		if rapid.Bool().Draw(t, "swept") {
-			w.sweep()
+			w.deletePlan()
 		}
 		w.csv.Spec.Replaces = rapid.SampledFrom([]string{"", "cool.v0"}).Draw(t, "replaces")
 		if rapid.Bool().Draw(t, "none") {
@@ -131,7 +144,7 @@ func TestWhatDoesNotConcernChangesNothing(t *testing.T) {
 	})
 }
 
-// bound is a ClusterRoleBinding of a role to the account of the operator, or to another.
+// bound returns a ClusterRoleBinding of a role to the ServiceAccount of the operator, or to another one.
 func bound(role string, really bool) *rbacv1.ClusterRoleBinding {
 	b := anywhere()[1].(*rbacv1.ClusterRoleBinding).DeepCopy()
 	b.Name, b.RoleRef.Name = role, role
@@ -141,7 +154,7 @@ func bound(role string, really bool) *rbacv1.ClusterRoleBinding {
 	return b
 }
 
-// drawWatched is an object of which Affected does not know whom it concerns.
+// drawWatched returns a random object for which Affected returns a wildcard.
 func drawWatched(t *rapid.T, w *world, version string) olmcore.Object {
 	owner, replaced := newWorld().role.Labels, liftedOf("cool.v0", rapid.SampledFrom([]string{"", "uid-cool.v0"}).Draw(t, "uid"))[0]
 	other := map[string]string{"olm.owner": "other", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "ns"}
@@ -156,7 +169,7 @@ func drawWatched(t *rapid.T, w *world, version string) olmcore.Object {
 		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "ns", ResourceVersion: version, Labels: labels}}
 		if rapid.Bool().Draw(t, "annotated") {
 			fresh := withoutAPIs("")
-			fresh.sweep()
+			fresh.deletePlan()
 			value := rapid.SampledFrom([]string{"", "x", approvalOf(fresh)}).Draw(t, "allowed")
 			n.Annotations = map[string]string{permissions.AnnotationAllowed: value}
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -22,13 +23,18 @@ type plan struct {
 	diagnostics []olmcore.Diagnostic
 }
 
-// and returns a plan with the parts of both.
-func (p plan) and(o plan) plan {
-	return plan{
-		desired:     slices.Concat(p.desired, o.desired),
-		removals:    slices.Concat(p.removals, o.removals),
-		diagnostics: slices.Concat(p.diagnostics, o.diagnostics),
+// and returns a plan with the parts of all plans.
+func (p plan) and(others ...plan) plan {
+	// Clipped slices are copied by append, so no other plan shares them.
+	p.desired = slices.Clip(p.desired)
+	p.removals = slices.Clip(p.removals)
+	p.diagnostics = slices.Clip(p.diagnostics)
+	for _, o := range others {
+		p.desired = append(p.desired, o.desired...)
+		p.removals = append(p.removals, o.removals...)
+		p.diagnostics = append(p.diagnostics, o.diagnostics...)
 	}
+	return p
 }
 
 // withRecord returns a plan in which a record takes the place of another desired state of the same ClusterRole.
@@ -75,33 +81,63 @@ func add[T olmcore.Object](x index, items []T) {
 	}
 }
 
-// compare adds the write that leads to the desired state, or a Diagnostic about an object of another owner.
-func (d desired) compare(x index, res *olmcore.Result) {
-	have := x[olmcore.KeyOf(d.object)]
-	switch {
-	case have == nil:
-		if d.created {
-			res.Actions = append(res.Actions, olmcore.Create{Target: olmcore.RefOf(d.object), Object: d.object, Cause: d.why, As: d.as})
-		}
-	case !d.isOurs(have):
-		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonNameConflict, olmcore.RefOf(have), "",
-			"it is not managed by the library and is left alone: %s", d.why.Message))
-		res.Requeue(conflictPace)
-	case have.GetDeletionTimestamp() != nil: // it is created again once it is deleted
-	case contentOf(have).RoleRef != contentOf(d.object).RoleRef:
-		if d.recreated {
-			remove := olmcore.DeleteOf(have, olmcore.Cause{Reason: d.why.Reason, Message: "it binds another role than that of the permission"})
-			remove.As = d.as
-			res.Actions = append(res.Actions, remove)
-		}
-	case d.kept:
-	default:
-		if after, changed := d.applyTo(have); changed {
-			u := olmcore.UpdateOf(have, after, d.why)
-			u.As = d.as
-			res.Actions = append(res.Actions, u)
-		}
+// result returns the Result of a plan. unread contains the names of the lists that were not read.
+func (p plan) result(f *facts, unread []string) olmcore.Result {
+	parts := []olmcore.Result{
+		read.NotRead(unread, olmcore.RefOf(f.csv), "", "dependent roles and bindings stay as they are"),
 	}
+	for _, d := range p.desired {
+		parts = append(parts, d.write(f.observed))
+	}
+	parts = append(parts, olmcore.Result{Actions: p.removals})
+	return olmcore.Result{Diagnostics: p.diagnostics}.And(parts...)
+}
+
+// write returns the write that leads to the desired state, or a Diagnostic about an object of another owner.
+func (d desired) write(observed index) olmcore.Result {
+	have := observed[olmcore.KeyOf(d.object)]
+	switch {
+	case have == nil && d.created:
+		return act(olmcore.Create{Target: olmcore.RefOf(d.object), Object: d.object, Cause: d.why, As: d.as})
+	case have == nil:
+		return olmcore.Result{}
+	case !d.isOurs(have):
+		return d.reportConflict(have)
+	case have.GetDeletionTimestamp() != nil: // it is created again once it is deleted
+		return olmcore.Result{}
+	case contentOf(have).RoleRef == contentOf(d.object).RoleRef:
+		return d.update(have)
+	case d.recreated:
+		remove := olmcore.DeleteOf(have, olmcore.Cause{Reason: d.why.Reason, Message: "it references another role than the permission"})
+		remove.As = d.as
+		return act(remove)
+	}
+	return olmcore.Result{}
+}
+
+// act returns a Result with one action.
+func act(a olmcore.Action) olmcore.Result { return olmcore.Result{Actions: []olmcore.Action{a}} }
+
+// reportConflict reports an object of another owner that has the name of the desired object.
+func (d desired) reportConflict(have olmcore.Object) olmcore.Result {
+	return olmcore.Result{RequeueAfter: conflictPace, Diagnostics: []olmcore.Diagnostic{
+		olmcore.Diagnose(olmcore.Warning, ReasonNameConflict, olmcore.RefOf(have), "",
+			"the library does not manage it, so it stays as it is: %s", d.why.Message),
+	}}
+}
+
+// update returns the update of an existing object, or an empty Result if it does not change.
+func (d desired) update(have olmcore.Object) olmcore.Result {
+	if d.kept {
+		return olmcore.Result{}
+	}
+	after, changed := d.applyTo(have)
+	if !changed {
+		return olmcore.Result{}
+	}
+	update := olmcore.UpdateOf(have, after, d.why)
+	update.As = d.as
+	return act(update)
 }
 
 // isObserved reports whether the object exists with the desired content. A role is bound only then.

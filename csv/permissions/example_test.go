@@ -19,7 +19,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// The permissions of an operator that watches all namespaces are lifted: it has them in the cluster.
+// The permissions of an operator that watches all namespaces are lifted into ClusterRoles.
 func ExampleReconcile() {
 	snapshot, err := olmcore.NewSnapshot(operator(), olmcore.Everything)
 	if err != nil {
@@ -42,14 +42,14 @@ func ExampleReconcile() {
 	// create ClusterRole etcd.v1-etcd-5vRwEx0unV7W4uegK9wmDkAZ56CmLZgD5xOZVr Permissions
 }
 
-// A change of a version concerns its permissions.
+// A change of a ClusterServiceVersion affects its permissions.
 func ExampleAffected() {
 	fmt.Println(permissions.Affected(&v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "etcd.v1"}}))
 	// Output:
 	// [ops/etcd.v1]
 }
 
-// operator is an operator that runs and watches all namespaces.
+// operator returns the objects of an operator that runs and watches all namespaces.
 func operator() []olmcore.Object {
 	version := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ops", Name: "etcd.v1", UID: "1", ResourceVersion: "8",
@@ -67,7 +67,7 @@ func operator() []olmcore.Object {
 	version.Status.Reason = v1alpha1.CSVReasonInstallSuccessful
 	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group", UID: "2", ResourceVersion: "3"}}
 	group.Status.Namespaces = []string{""}
-	permissions, err := olmcore.PermissionObjects(version) // what its InstallPlan has made
+	permissions, err := olmcore.PermissionObjects(version) // the objects that its InstallPlan created
 	if err != nil {
 		panic(err)
 	}
@@ -90,7 +90,7 @@ func operator() []olmcore.Object {
 	)
 }
 
-// Assess says what cannot be granted, and why. Here nothing stands in the way.
+// Assess reports permissions that cannot be granted, and why. Here all can be granted.
 func ExampleAssess() {
 	snapshot, err := olmcore.NewSnapshot(operator(), olmcore.Everything)
 	if err != nil {

@@ -28,7 +28,7 @@ var now, ago, hold, succeeded = csvtest.Now, csvtest.Ago, csvtest.Hold, csvtest.
 
 var key = types.NamespacedName{Namespace: "ns", Name: "cool.v1"}
 
-// world is a cluster with an operator that may watch all namespaces and what an InstallPlan made for it, by kind.
+// world is a cluster with an operator that may watch all namespaces, and the objects that its InstallPlan created.
 type world struct {
 	csv     *v1alpha1.ClusterServiceVersion
 	group   *operatorsv1.OperatorGroup
@@ -41,7 +41,7 @@ type world struct {
 	more []olmcore.Object
 }
 
-// newWorld is one whose OperatorGroup targets namespaces; an empty name is all.
+// newWorld returns a world whose OperatorGroup targets some namespaces. An empty name means all namespaces.
 func newWorld(targets ...string) *world {
 	c := csvtest.Operator("cool.v1", 1)
 	hold(c, succeeded, "InstallSucceeded", "install strategy completed with no errors", time.Hour)
@@ -81,7 +81,7 @@ func (w *world) install() {
 	}
 }
 
-// step is that of the plan for a Role or RoleBinding.
+// step returns the step of the InstallPlan for a Role or RoleBinding.
 func (w *world) step(kind string) *v1alpha1.Step {
 	for _, s := range w.plan.Status.Plan {
 		if s.Resource.Kind == kind {
@@ -153,21 +153,21 @@ func inputOf(t require.TestingT, objects []olmcore.Object) permissions.Input {
 	return in
 }
 
-// reconcile is permissions.Reconcile without its Checkpoint.
+// reconcile calls permissions.Reconcile and returns only the Result.
 func reconcile(in permissions.Input) (olmcore.Result, error) {
 	out, err := permissions.Reconcile(in)
 	return out.Result, err
 }
 
-// reconciled is permissions.Reconcile of a valid Input.
+// reconciled calls permissions.Reconcile with a valid Input.
 func reconciled(t require.TestingT, in permissions.Input) permissions.Outcome {
 	out, err := permissions.Reconcile(in)
 	require.NoError(t, err)
 	return out
 }
 
-// settle applies what Reconcile asks for until nothing is left.
-func (w *world) settle(t testing.TB) *world {
+// converge applies the actions of Reconcile until none are left.
+func (w *world) converge(t testing.TB) *world {
 	t.Helper()
 	for range 4 {
 		out := reconciled(t, w.input(t))
@@ -176,11 +176,11 @@ func (w *world) settle(t testing.TB) *world {
 		}
 		w.apply(out.Actions)
 	}
-	require.Fail(t, "not at rest after four rounds")
+	require.Fail(t, "not converged after four rounds")
 	return w
 }
 
-// apply writes to what is not of the world's own fields.
+// apply applies actions to the objects of a world that the library wrote.
 func (w *world) apply(actions []olmcore.Action) {
 	for _, a := range actions {
 		_, target, _ := a.Describe()
@@ -200,7 +200,7 @@ func (w *world) apply(actions []olmcore.Action) {
 	}
 }
 
-// find returns an object of the world that the library wrote.
+// find returns an object of a world that the library wrote.
 func find[T olmcore.Object](w *world, namespace, name string) (found T) {
 	for _, o := range w.more {
 		if typed, is := o.(T); is && o.GetNamespace() == namespace && o.GetName() == name {
@@ -210,15 +210,15 @@ func find[T olmcore.Object](w *world, namespace, name string) (found T) {
 	return found
 }
 
-// words are the actions and Diagnostics of a Result.
-func words(res olmcore.Result) []string {
+// lines returns one line for each action and each Diagnostic.
+func lines(res olmcore.Result) []string {
 	var list []string
 	for _, a := range res.Actions {
 		verb, target, _ := a.Describe()
 		list = append(list, fmt.Sprintf("%s %s", verb, target.Key()))
 	}
 	for _, d := range res.Diagnostics {
-		list = append(list, "say "+d.Reason)
+		list = append(list, "report "+d.Reason)
 	}
 	return list
 }

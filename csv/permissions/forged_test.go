@@ -23,14 +23,14 @@ import (
 
 var secrets = rbacv1.PolicyRule{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"secrets"}}
 
-// ask gives the spec of the CSV a permission more.
-func (w *world) ask(account string, rules ...rbacv1.PolicyRule) {
+// addPermission adds a permission to the spec of the CSV.
+func (w *world) addPermission(account string, rules ...rbacv1.PolicyRule) {
 	all := &w.csv.Spec.InstallStrategy.StrategySpec.Permissions
 	*all = append(*all, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: account, Rules: rules})
 }
 
-// forge creates what an InstallPlan would create for the permissions of the spec, as a tenant can: with the same names,
-// labels and owner references.
+// forge creates the objects that an InstallPlan would create for the permissions of the spec, as a tenant can. They
+// have the same names, labels and owner references.
 func (w *world) forge() {
 	planned, err := olmcore.PermissionObjects(w.csv)
 	if err != nil {
@@ -70,52 +70,53 @@ func (w *world) replaceManifest(kind, before, after string) {
 	s.Resource.Manifest = strings.ReplaceAll(s.Resource.Manifest, before, after)
 }
 
-// attacks are what a tenant of the operator's namespace does to have more granted elsewhere, each to a new world.
+// attacks contains changes by which a tenant of the operator's namespace tries to get more permissions in other
+// namespaces. Each is applied to a new world.
 var attacks = map[string]func(w *world){
-	"a permission that the spec got": func(w *world) { w.ask("cool", secrets) },
+	"a permission added to the spec": func(w *world) { w.addPermission("cool", secrets) },
 	"more rules for the same account": func(w *world) {
 		w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
-		w.ask("cool", pods, secrets)
+		w.addPermission("cool", pods, secrets)
 	},
 	"the rules of the plan for another account": func(w *world) {
 		w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
-		w.ask("mine", pods)
+		w.addPermission("mine", pods)
 	},
 	"all objects of a name instead of one": func(w *world) {
 		w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
 		one := secrets
 		one.ResourceNames = []string{"one"}
-		w.ask("cool", one)
+		w.addPermission("cool", one)
 		w.plan = csvtest.Plan(w.csv)
 		w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
-		w.ask("cool", secrets)
+		w.addPermission("cool", secrets)
 	},
-	"a rule on URLs beside": func(w *world) {
-		w.ask("cool", secrets, rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}})
+	"another rule on URLs": func(w *world) {
+		w.addPermission("cool", secrets, rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}})
 	},
 	"a wildcard instead of the verbs": func(w *world) {
 		w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
 		every := pods
 		every.Verbs = []string{"*"}
-		w.ask("cool", every)
+		w.addPermission("cool", every)
 	},
 	"the rules of the plan in another order": func(w *world) {
 		permissions := &w.csv.Spec.InstallStrategy.StrategySpec.Permissions
 		*permissions = nil
-		w.ask("cool", pods, secrets)
+		w.addPermission("cool", pods, secrets)
 		w.plan = csvtest.Plan(w.csv)
 		*permissions = nil
-		w.ask("cool", secrets, pods)
+		w.addPermission("cool", secrets, pods)
 	},
 	"the ServiceAccount of another CSV": func(w *world) {
 		w.plan = nil
 		w.more = append(w.more, liftedOf("other.v1", "uid-other.v1")...)
 		w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
-		w.ask("cool", pods, secrets)
+		w.addPermission("cool", pods, secrets)
 	},
 	"no plan": func(w *world) { w.plan = nil },
-	"a plan that has no status": func(w *world) {
-		w.ask("cool", secrets)
+	"a plan without status": func(w *world) {
+		w.addPermission("cool", secrets)
 		w.plan = csvtest.Plan(w.csv)
 		w.plan.Status = v1alpha1.InstallPlanStatus{}
 	},
@@ -128,7 +129,7 @@ var attacks = map[string]func(w *world){
 			s.Resolving = "other.v1"
 		}
 	},
-	"a plan of an earlier version": func(w *world) {
+	"a plan of an earlier CSV": func(w *world) {
 		w.csv.Name = "cool.v0"
 		w.plan = csvtest.Plan(w.csv)
 		w.csv.Name = "cool.v1"
@@ -149,27 +150,27 @@ var attacks = map[string]func(w *world){
 	"a step that is not created": func(w *world) {
 		w.step("Role").Status, w.plan.Status.Phase = v1alpha1.StepStatusNotCreated, v1alpha1.InstallPlanPhaseInstalling
 	},
-	"a step of fewer rules":   func(w *world) { w.replaceManifest("Role", `"get","list"`, `"get"`) },
-	"a step of no rules":      func(w *world) { w.replaceManifest("Role", `"rules":`, `"others":`) },
+	"a step with fewer rules": func(w *world) { w.replaceManifest("Role", `"get","list"`, `"get"`) },
+	"a step without rules":    func(w *world) { w.replaceManifest("Role", `"rules":`, `"others":`) },
 	"a step of another kind":  func(w *world) { w.step("Role").Resource.Kind = "ClusterRole" },
 	"a step of another group": func(w *world) { w.step("Role").Resource.Group = "rbac.example.com" },
 	"a manifest of another group": func(w *world) {
 		w.replaceManifest("Role", `{"metadata"`, `{"apiVersion":"rbac.example.com/v1","metadata"`)
 	},
-	"a manifest of another kind":         func(w *world) { w.replaceManifest("Role", `{"metadata"`, `{"kind":"ClusterRole","metadata"`) },
-	"a manifest that is no JSON":         func(w *world) { w.step("Role").Resource.Manifest = `{"rules": [` },
-	"a manifest that is empty":           func(w *world) { w.step("Role").Resource.Manifest = "" },
-	"a manifest whose rules are no list": func(w *world) { w.step("Role").Resource.Manifest = `{"rules": {"verbs": "*"}}` },
-	"a huge manifest":                    func(w *world) { w.step("Role").Resource.Manifest += strings.Repeat(" ", 1<<20) },
-	"a deeply nested manifest":           func(w *world) { w.step("Role").Resource.Manifest = strings.Repeat("[", 1<<19) },
+	"a manifest of another kind":    func(w *world) { w.replaceManifest("Role", `{"metadata"`, `{"kind":"ClusterRole","metadata"`) },
+	"a manifest that is not JSON":   func(w *world) { w.step("Role").Resource.Manifest = `{"rules": [` },
+	"an empty manifest":             func(w *world) { w.step("Role").Resource.Manifest = "" },
+	"a manifest with invalid rules": func(w *world) { w.step("Role").Resource.Manifest = `{"rules": {"verbs": "*"}}` },
+	"a huge manifest":               func(w *world) { w.step("Role").Resource.Manifest += strings.Repeat(" ", 1<<20) },
+	"a deeply nested manifest":      func(w *world) { w.step("Role").Resource.Manifest = strings.Repeat("[", 1<<19) },
 	"a binding of another account": func(w *world) {
 		w.replaceManifest("RoleBinding", `"name":"cool","namespace"`, `"name":"mine","namespace"`)
 	},
 	"a binding of an account elsewhere":   func(w *world) { w.replaceManifest("RoleBinding", `"namespace":"ns"}]`, `"namespace":"evil"}]`) },
 	"a binding of another role":           func(w *world) { w.replaceManifest("RoleBinding", `"kind":"Role"`, `"kind":"ClusterRole"`) },
 	"a plan with a nil step and no other": func(w *world) { w.plan.Status.Plan = []*v1alpha1.Step{nil} },
-	"a Role in his namespace as if copied": func(w *world) {
-		w.ask("cool", secrets)
+	"a Role that looks copied": func(w *world) {
+		w.addPermission("cool", secrets)
 		role := w.forged()
 		role.UID, role.ResourceVersion = "copied", "1"
 		role.Labels["olm.copiedFrom"], role.Labels["olm.managed"] = "ns", "true"
@@ -177,7 +178,7 @@ var attacks = map[string]func(w *world){
 		w.put(role)
 	},
 	"labels that aggregate it": func(w *world) {
-		w.ask("cool", secrets)
+		w.addPermission("cool", secrets)
 		role := w.forged()
 		role.UID, role.ResourceVersion = "labelled", "1"
 		role.Labels["rbac.authorization.k8s.io/aggregate-to-admin"], role.Labels["olm.managed"] = "true", "true"
@@ -192,7 +193,7 @@ var attacks = map[string]func(w *world){
 	"an approval of other rules": func(w *world) {
 		approval := map[string]string{permissions.AnnotationAllowed: approvalOf(w)}
 		w.put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "ns", ResourceVersion: "1", Annotations: approval}})
-		w.ask("cool", secrets)
+		w.addPermission("cool", secrets)
 	},
 	"the rules of the version that it claims to replace, and more": func(w *world) { w.claim("cool", pods, secrets) },
 	"the rules of the version that it claims to replace, for another account": func(w *world) {
@@ -200,17 +201,18 @@ var attacks = map[string]func(w *world){
 	},
 }
 
-// claim makes the CSV replace cool.v0, which has the permission of a new world in the cluster, and ask for another one.
+// claim makes the CSV replace cool.v0, which has the permission of a new world in the whole cluster. The CSV also gets
+// another permission.
 func (w *world) claim(account string, rules ...rbacv1.PolicyRule) {
 	w.plan = nil
 	w.csv.Spec.Replaces = "cool.v0"
 	w.more = append(w.more, liftedOf("cool.v0", "uid-cool.v0")...)
 	w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
-	w.ask(account, rules...)
+	w.addPermission(account, rules...)
 }
 
-// liftedOf is the ClusterRole and binding of the permission of a new world, as a version of a name has them: with a UID
-// as the library makes them, without as OLM does.
+// liftedOf returns the ClusterRole and ClusterRoleBinding of the permission of a new world for a version with a name.
+// They have a UID if the library wrote them, and none if OLM wrote them.
 func liftedOf(name, uid string) []olmcore.Object {
 	before := withoutAPIs("")
 	before.csv.Name, before.csv.UID = name, types.UID(uid)
@@ -225,7 +227,7 @@ func liftedOf(name, uid string) []olmcore.Object {
 	return before.more
 }
 
-// approvalOf is the digest that the Diagnostic of a world without a plan names.
+// approvalOf returns the digest that the Diagnostic of a world without an InstallPlan names.
 func approvalOf(w *world) string {
 	w = &world{csv: w.csv, group: w.group, account: w.account, role: w.role, binding: w.binding, more: w.more}
 	for _, d := range reconciled(panics{}, w.input(panics{})).Diagnostics {
@@ -236,14 +238,14 @@ func approvalOf(w *world) string {
 	panic("no Diagnostic says how to allow it")
 }
 
-// panics is a require.TestingT of what is no test.
+// panics is a require.TestingT that panics on failure.
 type panics struct{}
 
 func (panics) Errorf(format string, args ...any) { panic(format) }
 func (panics) FailNow()                          { panic("failed") }
 
 // TestForgedRolesAreNotLifted checks that nothing is granted outside the namespace of the operator for a Role that a
-// tenant wrote, whatever else he wrote, that a Diagnostic reports it, and that nothing is written or asked for again.
+// tenant wrote. A Diagnostic reports the Role, and the operator is at rest.
 func TestForgedRolesAreNotLifted(t *testing.T) {
 	for title, attack := range attacks {
 		for _, targets := range [][]string{{""}, {"a", "b"}} {
@@ -255,7 +257,7 @@ func TestForgedRolesAreNotLifted(t *testing.T) {
 				w.forge()
 				for range 3 {
 					res := reconciled(t, w.input(t)).Result
-					for _, line := range words(res) {
+					for _, line := range lines(res) {
 						require.False(t, strings.HasSuffix(line, name), line)
 					}
 					w.apply(res.Actions)
@@ -264,34 +266,34 @@ func TestForgedRolesAreNotLifted(t *testing.T) {
 				require.Empty(t, out.Actions)
 				require.Zero(t, out.RequeueAfter)
 				requireNotApproved(t, out.Diagnostics, name)
-				said, err := permissions.Assess(w.input(t))
+				reported, err := permissions.Assess(w.input(t))
 				require.NoError(t, err)
-				requireNotApproved(t, said, name)
+				requireNotApproved(t, reported, name)
 			})
 		}
 	}
 }
 
-func requireNotApproved(t *testing.T, said []olmcore.Diagnostic, name string) {
+func requireNotApproved(t *testing.T, reported []olmcore.Diagnostic, name string) {
 	t.Helper()
-	i := slices.IndexFunc(said, func(d olmcore.Diagnostic) bool {
+	i := slices.IndexFunc(reported, func(d olmcore.Diagnostic) bool {
 		return d.Reason == permissions.ReasonPermissionNotApproved && d.Target.Name == name
 	})
-	require.GreaterOrEqual(t, i, 0, said)
-	require.Equal(t, olmcore.Warning, said[i].Severity)
-	require.Contains(t, said[i].Message, "kubectl annotate namespace ns "+permissions.AnnotationAllowed+"=")
-	require.Less(t, len(said[i].Message), 2000)
+	require.GreaterOrEqual(t, i, 0, reported)
+	require.Equal(t, olmcore.Warning, reported[i].Severity)
+	require.Contains(t, reported[i].Message, "kubectl annotate namespace ns "+permissions.AnnotationAllowed+"=")
+	require.Less(t, len(reported[i].Message), 2000)
 }
 
-// TestAForgedCopyIsNotFilled checks that a Role in a target namespace with the labels and the owner of a copied one,
-// but without the rules, does not get the rules of a spec that nothing proves.
-func TestAForgedCopyIsNotFilled(t *testing.T) {
+// TestForgedCopiesGetNoRules checks that a Role in a target namespace with the labels and the owner of a copied Role
+// does not get the rules of a spec that nothing proves.
+func TestForgedCopiesGetNoRules(t *testing.T) {
 	for _, phase := range []v1alpha1.ClusterServiceVersionPhase{succeeded, v1alpha1.CSVPhasePending} {
 		for _, bound := range []bool{false, true} {
 			w := withoutAPIs("a")
 			w.more = []olmcore.Object{copyIn("a")}
-			w.settle(t)
-			w.ask("cool", secrets)
+			w.converge(t)
+			w.addPermission("cool", secrets)
 			w.forge()
 			template := find[*rbacv1.Role](w, "a", newWorld().role.Name)
 			role := w.forged()

@@ -43,7 +43,7 @@ func Gained(before, after []olmcore.Object) (gained []string) {
 	return slices.Compact(gained)
 }
 
-// unknownBeyond returns what is given that is not known and that others do not give.
+// unknownBeyond returns the bindings to unknown roles that g contains and have does not.
 func (g given) unknownBeyond(have given) []unknown {
 	known := make(map[unknown]bool, len(have.unknown))
 	for _, u := range have.unknown {
@@ -52,7 +52,7 @@ func (g given) unknownBeyond(have given) []unknown {
 	return slices.DeleteFunc(slices.Clone(g.unknown), func(u unknown) bool { return known[u] })
 }
 
-// beyond returns the rules that others do not give, by who holds them.
+// beyond returns the rules that g contains and have does not, by holder.
 func (g given) beyond(have given) map[holder][]rbacv1.PolicyRule {
 	more := map[holder][]rbacv1.PolicyRule{}
 	isBounded := g.isBounded(have)
@@ -70,10 +70,10 @@ func (g given) beyond(have given) map[holder][]rbacv1.PolicyRule {
 	return more
 }
 
-// brief is a rule in a line of a length that a status can hold.
+// brief returns a rule in one line, cut so that a status can contain it.
 func brief(rule rbacv1.PolicyRule) string { return fmt.Sprintf("%.200s", line(rule)) }
 
-// line is a rule in a line.
+// line returns a rule in one line.
 func line(rule rbacv1.PolicyRule) string {
 	text := strings.Join(rule.Verbs, ",") + " " + strings.Join(slices.Concat(rule.Resources, rule.NonResourceURLs), ",")
 	if groups := strings.Join(rule.APIGroups, ","); groups != "" {
@@ -85,7 +85,7 @@ func line(rule rbacv1.PolicyRule) string {
 	return text
 }
 
-// holder is who may do something, in a namespace or, without one, in the cluster.
+// holder is a subject with rules in a namespace, or in the whole cluster if namespace is empty.
 type holder struct{ namespace, name string }
 
 func (h holder) String() string {
@@ -95,18 +95,18 @@ func (h holder) String() string {
 	return h.name + " in namespace " + h.namespace
 }
 
-// role is a Role or, without a namespace, a ClusterRole.
+// role is the key of a Role, or of a ClusterRole if namespace is empty.
 type role struct{ namespace, name string }
 
-// given is what roles and bindings give, and what they give that is not known.
+// given contains the rules that roles and bindings give, and the bindings to roles that are not known.
 type given struct {
 	rules   map[holder][]rbacv1.PolicyRule
 	unknown []unknown
-	// aggregated are the rules that are known to come to ClusterRoles with an aggregationRule.
+	// aggregated contains the known rules of ClusterRoles with an aggregationRule, by name.
 	aggregated map[string][]rbacv1.PolicyRule
 }
 
-// unknown is a role, "Kind name", that is bound to a holder and was not read.
+// unknown is a binding of a holder to a role that was not read. The role is written "Kind name".
 type unknown struct {
 	holder
 	role string
@@ -114,7 +114,7 @@ type unknown struct {
 
 func (u unknown) String() string { return u.holder.String() + ": all that " + u.role + " allows" }
 
-// isBounded reports whether it takes no hours to compare what is given with what others give.
+// isBounded reports whether g and have are small enough to be compared.
 func (g given) isBounded(have given) bool {
 	all, pairs := 0, 0
 	for to, rules := range g.rules {
@@ -131,6 +131,7 @@ func (g given) isBounded(have given) bool {
 	return all <= maxParts && pairs <= maxPairs
 }
 
+// givenBy returns the rules that roles and bindings give.
 func givenBy(objects []olmcore.Object) given {
 	all, rules := given{rules: map[holder][]rbacv1.PolicyRule{}, aggregated: aggregatedBy(objects)}, map[role][]rbacv1.PolicyRule{}
 	for _, o := range objects {
@@ -139,7 +140,7 @@ func givenBy(objects []olmcore.Object) given {
 			rules[role{o.Namespace, o.Name}] = o.Rules
 		case *rbacv1.ClusterRole:
 			if o.AggregationRule != nil {
-				continue // whatever its binding says is not known
+				continue // its rules are not known
 			}
 			rules[role{name: o.Name}] = o.Rules
 			for label := range o.Labels {
@@ -165,7 +166,7 @@ func givenBy(objects []olmcore.Object) given {
 	return all
 }
 
-// bind gives subjects what a role allows, in a namespace or in the cluster.
+// bind gives subjects the rules of a role, in a namespace or in the cluster.
 func (g *given) bind(namespace, kind string, rules map[role][]rbacv1.PolicyRule, to role, subjects []rbacv1.Subject) {
 	for _, s := range subjects {
 		who := holder{namespace, s.Kind + " " + s.Name}

@@ -23,7 +23,7 @@ func allowing(verbs, resources string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: strings.Split(verbs, ","), APIGroups: []string{""}, Resources: strings.Split(resources, ",")}
 }
 
-// gives returns a Role or ClusterRole of a name and its binding to ServiceAccount ops/robot.
+// gives returns a Role or ClusterRole and its binding to ServiceAccount ops/robot.
 func gives(namespace, name string, rules ...rbacv1.PolicyRule) []olmcore.Object {
 	to := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ops", Name: "robot"}}
 	m := metav1.ObjectMeta{Namespace: namespace, Name: name}
@@ -33,7 +33,7 @@ func gives(namespace, name string, rules ...rbacv1.PolicyRule) []olmcore.Object 
 	return []olmcore.Object{&rbacv1.Role{ObjectMeta: m, Rules: rules}, &rbacv1.RoleBinding{ObjectMeta: m, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: name}, Subjects: to}}
 }
 
-func TestGained(t *testing.T) {
+func TestGainedReturnsNewRules(t *testing.T) {
 	type objects = []olmcore.Object
 	bindingTo := func(name string) objects { return gives("", name)[1:] }
 	labelled := func(rules ...rbacv1.PolicyRule) objects {
@@ -50,24 +50,44 @@ func TestGained(t *testing.T) {
 		before, after objects
 		want          []string
 	}{
-		"nothing":                            {},
-		"the same under another name":        {gives("ops", "v1", allowing("get", "pods")), gives("ops", "v2", allowing("get", "pods")), nil},
-		"less":                               {gives("ops", "v1", allowing("get,list", "pods")), gives("ops", "v2", allowing("get", "pods")), nil},
-		"the first version":                  {nil, gives("ops", "v1", allowing("get", "pods")), []string{"ServiceAccount ops/robot in namespace ops: get pods"}},
-		"a verb":                             {gives("", "v1", allowing("get", "pods")), gives("", "v2", allowing("get,delete", "pods")), []string{"ServiceAccount ops/robot in the cluster: get,delete pods"}},
-		"a resource":                         {gives("ops", "v1", allowing("get", "pods")), gives("ops", "v2", allowing("get", "pods"), allowing("get", "secrets")), []string{"ServiceAccount ops/robot in namespace ops: get secrets"}},
-		"the cluster":                        {gives("ops", "v1", allowing("get", "pods")), gives("", "v2", allowing("get", "pods")), []string{"ServiceAccount ops/robot in the cluster: get pods"}},
-		"a namespace of the cluster":         {gives("", "v1", allowing("get", "pods")), gives("ops", "v2", allowing("get", "pods")), nil},
-		"another namespace":                  {gives("ops", "v1", allowing("get", "pods")), gives("db", "v2", allowing("get", "pods")), []string{"ServiceAccount ops/robot in namespace db: get pods"}},
-		"split over rules":                   {gives("ops", "v1", allowing("get,list", "pods")), gives("ops", "v2", allowing("get", "pods"), allowing("list", "pods")), nil},
-		"all of a role that is not there":    {nil, bindingTo("cluster-admin"), []string{"ServiceAccount ops/robot in the cluster: all that ClusterRole cluster-admin allows"}},
-		"a role that it had before":          {bindingTo("view"), bindingTo("view"), nil},
-		"a role without a binding":           {nil, gives("", "v1", allowing("*", "*"))[:1], nil},
-		"what is aggregated to users":        {nil, labelled(allowing("get", "pods")), []string{"users by rbac.authorization.k8s.io/aggregate-to-view in the cluster: get pods"}},
-		"what was aggregated before":         {labelled(allowing("get,list", "pods")), labelled(allowing("get", "pods")), nil},
-		"what is aggregated from other ones": {nil, aggregated, []string{"ServiceAccount ops/robot in the cluster: all that ClusterRole sum allows"}},
-		"a URL":                              {nil, gives("", "v1", rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}), []string{"ServiceAccount ops/robot in the cluster: get /metrics"}},
-		"too many parts to compare":          {gives("", "v1", allowing("get", "pods"), huge), gives("", "v2", huge), []string{"ServiceAccount ops/robot in the cluster: " + (strings.Join(many, ",") + " pods")[:200]}},
+		"no change":                   {},
+		"the same under another name": {gives("ops", "v1", allowing("get", "pods")), gives("ops", "v2", allowing("get", "pods")), nil},
+		"fewer rules":                 {gives("ops", "v1", allowing("get,list", "pods")), gives("ops", "v2", allowing("get", "pods")), nil},
+		"the first version": {
+			nil, gives("ops", "v1", allowing("get", "pods")), []string{"ServiceAccount ops/robot in namespace ops: get pods"},
+		},
+		"a verb": {
+			gives("", "v1", allowing("get", "pods")), gives("", "v2", allowing("get,delete", "pods")), []string{"ServiceAccount ops/robot in the cluster: get,delete pods"},
+		},
+		"a resource": {
+			gives("ops", "v1", allowing("get", "pods")), gives("ops", "v2", allowing("get", "pods"), allowing("get", "secrets")), []string{"ServiceAccount ops/robot in namespace ops: get secrets"},
+		},
+		"the cluster": {
+			gives("ops", "v1", allowing("get", "pods")), gives("", "v2", allowing("get", "pods")), []string{"ServiceAccount ops/robot in the cluster: get pods"},
+		},
+		"a namespace of the cluster": {gives("", "v1", allowing("get", "pods")), gives("ops", "v2", allowing("get", "pods")), nil},
+		"another namespace": {
+			gives("ops", "v1", allowing("get", "pods")), gives("db", "v2", allowing("get", "pods")), []string{"ServiceAccount ops/robot in namespace db: get pods"},
+		},
+		"split into two rules": {
+			gives("ops", "v1", allowing("get,list", "pods")), gives("ops", "v2", allowing("get", "pods"), allowing("list", "pods")), nil,
+		},
+		"a role that does not exist": {
+			nil, bindingTo("cluster-admin"), []string{"ServiceAccount ops/robot in the cluster: all that ClusterRole cluster-admin allows"},
+		},
+		"a role that it had before": {bindingTo("view"), bindingTo("view"), nil},
+		"a role without a binding":  {nil, gives("", "v1", allowing("*", "*"))[:1], nil},
+		"rules aggregated for users": {
+			nil, labelled(allowing("get", "pods")), []string{"users by rbac.authorization.k8s.io/aggregate-to-view in the cluster: get pods"},
+		},
+		"rules aggregated before":      {labelled(allowing("get,list", "pods")), labelled(allowing("get", "pods")), nil},
+		"rules aggregated from others": {nil, aggregated, []string{"ServiceAccount ops/robot in the cluster: all that ClusterRole sum allows"}},
+		"a URL": {
+			nil, gives("", "v1", rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}), []string{"ServiceAccount ops/robot in the cluster: get /metrics"},
+		},
+		"too many parts to compare": {
+			gives("", "v1", allowing("get", "pods"), huge), gives("", "v2", huge), []string{"ServiceAccount ops/robot in the cluster: " + (strings.Join(many, ",") + " pods")[:200]},
+		},
 		"a name": {gives("ops", "v1", rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"apps"}, Resources: []string{"deployments"}, ResourceNames: []string{"a"}}),
 			gives("ops", "v2", rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"apps"}, Resources: []string{"deployments"}, ResourceNames: []string{"a", "b"}}),
 			[]string{"ServiceAccount ops/robot in namespace ops: get deployments of apps named a,b"}},
@@ -80,9 +100,9 @@ func TestGained(t *testing.T) {
 	}
 }
 
-// TestGainedSeesWhatIsAllowedThen: by brute force over a small world, some account may do something in some place that
-// it might not do before exactly when something is gained.
-func TestGainedSeesWhatIsAllowedThen(t *testing.T) {
+// TestGainedMatchesBruteForce checks in a small world that Gained returns a rule exactly if some account is allowed an
+// action in some place that it was not allowed before.
+func TestGainedMatchesBruteForce(t *testing.T) {
 	places, verbs, resources := []string{"", "ops", "db"}, []string{"get", "list", "*"}, []string{"pods", "secrets", "*"}
 	draw := rapid.Custom(func(t *rapid.T) []olmcore.Object {
 		var all []olmcore.Object
@@ -121,15 +141,15 @@ func TestGainedSeesWhatIsAllowedThen(t *testing.T) {
 	})
 }
 
-// TestGainedDoesNotDependOnOrder: neither of objects, nor of rules, subjects and labels, which is that of a map.
+// TestGainedDoesNotDependOnOrder checks the order of objects, rules, subjects and labels.
 func TestGainedDoesNotDependOnOrder(t *testing.T) {
-	words := func(t *rapid.T, of ...string) []string {
+	lines := func(t *rapid.T, of ...string) []string {
 		return rapid.SliceOfN(rapid.SampledFrom(of), 1, 2).Draw(t, "words")
 	}
 	draw := rapid.Custom(func(t *rapid.T) (all []olmcore.Object) {
 		for i := range rapid.IntRange(1, 5).Draw(t, "roles") {
 			rules := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) rbacv1.PolicyRule {
-				return rbacv1.PolicyRule{Verbs: words(t, "get", "list", "*"), APIGroups: words(t, "", "apps"), Resources: words(t, "pods", "secrets"), ResourceNames: words(t, "a", "b")}
+				return rbacv1.PolicyRule{Verbs: lines(t, "get", "list", "*"), APIGroups: lines(t, "", "apps"), Resources: lines(t, "pods", "secrets"), ResourceNames: lines(t, "a", "b")}
 			}), 0, 4).Draw(t, "rules")
 			objects := gives(rapid.SampledFrom([]string{"", "ops", "db"}).Draw(t, "place"), fmt.Sprint("r", i), rules...)
 			labels := rapid.MapOfN(rapid.SampledFrom([]string{"x/aggregate-to-view", "x/aggregate-to-edit", "y/aggregate-to-edit", "other"}), rapid.Just("true"), 0, 4).Draw(t, "labels")

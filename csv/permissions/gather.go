@@ -49,7 +49,8 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (In
 	return in, nil
 }
 
-// gatherRoles reads what is in the namespace of the operator and in those that its group targets, when it targets any.
+// gatherRoles reads the objects of the operator's namespace and of the target namespaces. It reads none if the
+// OperatorGroup targets no other namespace.
 func gatherRoles(reads *read.Reads, in *Input, grants []grant, where scope) {
 	c := in.ClusterServiceVersion
 	in.Copies, in.ServiceAccounts = olmcore.Found[*v1alpha1.ClusterServiceVersion](), olmcore.Found[*corev1.ServiceAccount]()
@@ -74,24 +75,26 @@ func gatherRoles(reads *read.Reads, in *Input, grants []grant, where scope) {
 		selector := labels.SelectorFromSet(ours)
 		copies = append(copies, read.Named[*v1alpha1.ClusterServiceVersion](reads, namespace, []string{c.Name}))
 		roles = append(roles, read.Named[*rbacv1.Role](reads, namespace, names), read.List[*rbacv1.Role](reads, namespace, selector))
-		bindings = append(bindings, read.Named[*rbacv1.RoleBinding](reads, namespace, names), read.List[*rbacv1.RoleBinding](reads, namespace, selector))
+		bindings = append(bindings,
+			read.Named[*rbacv1.RoleBinding](reads, namespace, names), read.List[*rbacv1.RoleBinding](reads, namespace, selector))
 	}
 	in.Copies = read.Only(read.Join(copies...), func(o *v1alpha1.ClusterServiceVersion) bool { return copied.From(copied.Home(c), o) })
 	in.Roles, in.RoleBindings = read.Join(roles...), read.Join(bindings...)
 }
 
-// claimed reads the objects in the namespace of a CSV that say that they belong to it.
+// claimed reads the objects in the namespace of a CSV whose labels or owners claim that they belong to it.
 func claimed[T olmcore.Object](reads *read.Reads, c *v1alpha1.ClusterServiceVersion) olmcore.Observed[T] {
 	return read.Only(read.List[T](reads, c.Namespace, nil), func(o T) bool { return isClaimedFor(c, o) })
 }
 
-// gatherClusterRoles reads what may have been lifted, what else the ServiceAccounts have in the cluster, and the
-// ClusterRoles for APIs.
+// gatherClusterRoles reads the ClusterRoles and ClusterRoleBindings that may have been lifted, all others that grant
+// the ServiceAccounts permissions in the cluster, and the ClusterRoles for APIs.
 func gatherClusterRoles(reads *read.Reads, in *Input, grants []grant, where scope, apis []providedAPI) {
 	c := in.ClusterServiceVersion
 	names, accounts := namesAndAccounts(grants)
 	ours := labels.SelectorFromSet(owned.By(c).Labels())
-	in.ClusterRoleBindings = read.Join(read.Named[*rbacv1.ClusterRoleBinding](reads, "", names), read.List[*rbacv1.ClusterRoleBinding](reads, "", ours))
+	in.ClusterRoleBindings = read.Join(
+		read.Named[*rbacv1.ClusterRoleBinding](reads, "", names), read.List[*rbacv1.ClusterRoleBinding](reads, "", ours))
 	if len(accounts) > 0 && (where.cluster || len(where.namespaces) > 0) {
 		bound := read.ClusterRoleBindings(reads, c.Namespace, accounts, nil)
 		in.ClusterRoleBindings = read.Join(in.ClusterRoleBindings, bound)
@@ -105,7 +108,7 @@ func gatherClusterRoles(reads *read.Reads, in *Input, grants []grant, where scop
 	in.ClusterRoles = read.Join(read.ClusterRoles(reads, names), read.List[*rbacv1.ClusterRole](reads, "", ours))
 }
 
-// gatherServers reads what serves the APIs.
+// gatherServers reads the CustomResourceDefinitions and APIServices that serve the APIs.
 func gatherServers(reads *read.Reads, in *Input, apis []providedAPI) {
 	var definitions []string
 	groups := map[string]bool{}
@@ -124,7 +127,7 @@ func gatherServers(reads *read.Reads, in *Input, apis []providedAPI) {
 	}
 }
 
-// namesAndAccounts returns the names of the roles of permissions and of their ServiceAccounts.
+// namesAndAccounts returns the names of the Roles and of the ServiceAccounts of permissions.
 func namesAndAccounts(grants []grant) (names, accounts []string) {
 	for _, g := range grants {
 		names, accounts = append(names, g.role.Name), append(accounts, g.account.Name)
@@ -132,15 +135,15 @@ func namesAndAccounts(grants []grant) (names, accounts []string) {
 	return names, accounts
 }
 
-// gatherProof reads what may prove permissions that would be granted for the first time. An operator at rest needs no
-// proof: nothing is read for it, unless OLM granted its permissions, which Assess compares with the plans.
+// gatherProof reads the objects that may prove permissions which would be granted for the first time. For an operator
+// at rest it reads nothing, unless OLM granted the permissions. Then it reads the InstallPlans, which Assess needs.
 func gatherProof(reads *read.Reads, in *Input, grants []grant, where scope) {
 	if !where.known || reads.Err() != nil {
 		return
 	}
-	observed := newIndex(in)
-	if len(needProof(in, observed, grants, where)) == 0 {
-		if len(adopted(in, observed, grants, where)) > 0 {
+	f := observeGrants(in, grants)
+	if len(needProof(f)) == 0 {
+		if len(adopted(f)) > 0 {
 			gatherPlans(reads, in)
 		}
 		return
@@ -148,7 +151,7 @@ func gatherProof(reads *read.Reads, in *Input, grants []grant, where scope) {
 	if replaced := replacedBy(in.ClusterServiceVersion); replaced != nil {
 		theirs := read.List[*rbacv1.ClusterRole](reads, "", labels.SelectorFromSet(owned.By(replaced).Labels()))
 		in.ClusterRoles = read.Join(in.ClusterRoles, theirs)
-		if reads.Err() != nil || len(needProof(in, newIndex(in), grants, where)) == 0 {
+		if reads.Err() != nil || len(needProof(observeGrants(in, grants))) == 0 {
 			return
 		}
 	}

@@ -30,7 +30,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// atRest are operators of each sort that have what they need.
+// atRest returns Inputs of different operators that have their permissions.
 func atRest(t testing.TB) map[string]permissions.Input {
 	t.Helper()
 	inputs := map[string]permissions.Input{}
@@ -38,15 +38,15 @@ func atRest(t testing.TB) map[string]permissions.Input {
 		w := newWorld(targets...)
 		w.more = append([]olmcore.Object{copyIn("a"), copyIn("b"), service("v1", "ice.example.com")}, anywhere(namespaces)...)
 		w.csv.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Name: "ices", Group: "ice.example.com", Version: "v1", Kind: "Ice"}}
-		inputs[name] = w.settle(t).input(t)
+		inputs[name] = w.converge(t).input(t)
 	}
 	byHand := newWorld("")
 	byHand.crd.Annotations = nil
-	inputs["definitions made by hand"] = byHand.settle(t).input(t)
+	inputs["definitions made by hand"] = byHand.converge(t).input(t)
 	return inputs
 }
 
-func TestAtRestWithItsCheckpointItAllocatesNothing(t *testing.T) {
+func TestReconcileWithCheckpointAllocatesNothing(t *testing.T) {
 	for name, in := range atRest(t) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, invariant.CheckpointSound(permissions.Reconcile, in))
@@ -94,12 +94,11 @@ func role(name string) *rbacv1.Role {
 	return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 }
 
-// TestNothingIsConcludedFromWhatWasNotRead: what a list would decide stays as it is, and the list is named.
-func TestNothingIsConcludedFromWhatWasNotRead(t *testing.T) {
+func TestUnreadListsAreReportedAndChangeNothing(t *testing.T) {
 	for _, targets := range [][]string{{""}, {"a"}} {
 		w := newWorld(targets...)
 		w.more = []olmcore.Object{copyIn("a")}
-		w.settle(t)
+		w.converge(t)
 		w.csv.Spec.InstallStrategy.StrategySpec.Permissions = append(w.csv.Spec.InstallStrategy.StrategySpec.Permissions,
 			v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: "more", Rules: []rbacv1.PolicyRule{pods}})
 		w.more = slices.DeleteFunc(w.more, func(o olmcore.Object) bool { return strings.HasSuffix(o.GetName(), "-edit") })
@@ -117,14 +116,14 @@ func TestNothingIsConcludedFromWhatWasNotRead(t *testing.T) {
 			}
 			require.Len(t, res.Diagnostics, 1, field)
 			require.Equal(t, permissions.ReasonNotObserved, res.Diagnostics[0].Reason)
-			require.True(t, strings.HasSuffix(res.Diagnostics[0].Message, "not read: "+name), res.Diagnostics[0].Message)
+			require.Equal(t, "the list of "+name+" was not read, so dependent roles and bindings stay as they are", res.Diagnostics[0].Message)
 			require.Equal(t, 5*time.Second, res.RequeueAfter)
-			require.Subset(t, words(whole), words(olmcore.Result{Actions: res.Actions}), field)
+			require.Subset(t, lines(whole), lines(olmcore.Result{Actions: res.Actions}), field)
 		}
 	}
 }
 
-func TestGatherErrors(t *testing.T) {
+func TestGatherReturnsFailedReads(t *testing.T) {
 	nothing, err := olmcore.NewSnapshot(nil)
 	require.NoError(t, err)
 	_, err = permissions.Gather(context.Background(), nothing, key)
@@ -147,11 +146,12 @@ func TestGatherErrors(t *testing.T) {
 	in, err := permissions.Gather(context.Background(), partial, key)
 	require.NoError(t, err)
 	in.Now = now
-	require.Equal(t, []string{"say NotObserved"}, words(reconciled(t, in).Result)[4:], "the ClusterRoles for its API are made")
+	require.Equal(t, []string{"report NotObserved"}, lines(reconciled(t, in).Result)[4:], "the ClusterRoles for its API are made")
 }
 
-// TestANameThatIsNoLabelValueIsNotLookedFor: an API server would refuse to select by it.
-func TestANameThatIsNoLabelValueIsNotLookedFor(t *testing.T) {
+// TestGatherSelectsByNoInvalidLabelValue checks a CSV whose name is not a valid label value. An API server would reject
+// such a selector.
+func TestGatherSelectsByNoInvalidLabelValue(t *testing.T) {
 	w := newWorld("")
 	w.csv.Name = strings.Repeat("c", 64)
 	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{w.csv}, olmcore.Everything)
@@ -163,8 +163,8 @@ func TestANameThatIsNoLabelValueIsNotLookedFor(t *testing.T) {
 	require.Equal(t, olmcore.Result{}, reconciled(t, in).Result)
 }
 
-// TestWhatChangesTheResultIsAffected takes the objects of worlds away, one after the other.
-func TestWhatChangesTheResultIsAffected(t *testing.T) {
+// TestAffectedNamesCSVsWhoseResultChanges removes each object of some worlds in turn.
+func TestAffectedNamesCSVsWhoseResultChanges(t *testing.T) {
 	for name, targets := range map[string][]string{"all namespaces": {""}, "two namespaces": {"a", "b"}, "its own": {"ns"}} {
 		for _, settled := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, settled), func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestWhatChangesTheResultIsAffected(t *testing.T) {
 				w.more = append([]olmcore.Object{copyIn("a"), copyIn("b"), service("v1", "ice.example.com")}, anywhere(namespaces)...)
 				w.csv.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Name: "ices", Group: "ice.example.com", Version: "v1", Kind: "Ice"}}
 				if settled {
-					w.settle(t)
+					w.converge(t)
 					w.more = append(w.more, anywhere(namespaces, pods)[0])
 					w.more = slices.DeleteFunc(w.more, func(o olmcore.Object) bool { return o.GetName() == "generous" })
 				} else {
@@ -198,7 +198,7 @@ func TestWhatChangesTheResultIsAffected(t *testing.T) {
 	}
 }
 
-func TestAffected(t *testing.T) {
+func TestAffectedReturnsCSVs(t *testing.T) {
 	all, ns, one := []types.NamespacedName{{}}, []types.NamespacedName{{Namespace: "ns"}}, []types.NamespacedName{key}
 	w := newWorld("a")
 	bound := anywhere()[1].(*rbacv1.ClusterRoleBinding)
@@ -218,9 +218,9 @@ func TestAffected(t *testing.T) {
 		"a copied Role":                        {copied, one},
 		"a ClusterRole":                        {clusterRole("x", nil), all},
 		"a binding of its account":             {bound, ns},
-		"a binding of everybody":               {everybody, all},
+		"a binding of all users":               {everybody, all},
 		"the CRD that came with it":            {w.crd, one},
-		"a CRD of nobody":                      {definition("x", "y"), one},
+		"a CRD without owner":                  {definition("x", "y"), one},
 		"an APIService":                        {service("v1", "x"), all},
 		"an OLMConfig":                         {&operatorsv1.OLMConfig{}, nil},
 		"the plan with its Role":               {w.plan, one},
@@ -243,15 +243,15 @@ func vocabulary(hostile bool) gen.Vocabulary {
 	}
 }
 
-// TestLaws hold for any Input: half of them are around an operator that is well.
-func TestLaws(t *testing.T) {
+// TestLawsHoldForRandomInputs checks random Inputs. In half of them the operator is Succeeded.
+func TestLawsHoldForRandomInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := gen.Value[permissions.Input](vocabulary(false)).Draw(t, "in")
 		in.Now, in.Checkpoint = now, nil
 		lists := reflect.ValueOf(&in).Elem()
 		for i := range lists.NumField() {
 			if field := lists.Field(i); field.Kind() == reflect.Struct && field.FieldByName("Complete").IsValid() {
-				field.FieldByName("Complete").SetBool(true) // items of what was not read are refused
+				field.FieldByName("Complete").SetBool(true) // an incomplete list with items is an InputError
 			}
 		}
 		if rapid.Bool().Draw(t, "well") {
@@ -272,13 +272,13 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// encoded is an Input without what has no JSON.
+// encoded contains the fields of an Input that the fuzz test reads from JSON.
 type encoded struct {
 	permissions.Input
 	LastRun *int `json:",omitempty"`
 }
 
-// FuzzReconcile takes any bytes for a ClusterServiceVersion, and for everything around it.
+// FuzzReconcile decodes a ClusterServiceVersion and all other objects from any bytes.
 func FuzzReconcile(f *testing.F) {
 	inputs := atRest(f)
 	inputs["new"], inputs["new, in a namespace"] = newWorld("").input(f), newWorld("a").input(f)
@@ -308,8 +308,7 @@ func FuzzReconcile(f *testing.F) {
 	})
 }
 
-// TestHostileInputIsRefusedOrAnswered, without a panic.
-func TestHostileInputIsRefusedOrAnswered(t *testing.T) {
+func TestHostileInputsDoNotPanic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := gen.Value[permissions.Input](vocabulary(true)).Draw(t, "in")
 		in.Now, in.Checkpoint = now, nil

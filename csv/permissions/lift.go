@@ -12,7 +12,6 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/copied"
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/olmcore"
@@ -74,29 +73,29 @@ func placeOf(c, target *v1alpha1.ClusterServiceVersion) place {
 	return to
 }
 
-// placesOf returns the places of a scope.
-func placesOf(in *Input, where scope) []place {
-	bare := barePlacesOf(in, where)
-	for i, p := range bare {
-		bare[i] = placeOf(in.ClusterServiceVersion, p.copy)
+// places returns the places of the scope.
+func (f *facts) places() []place {
+	places := f.barePlaces()
+	for i, p := range places {
+		places[i] = placeOf(f.csv, p.copy)
 	}
-	return bare
+	return places
 }
 
-// barePlacesOf returns the places of a scope without labels and owners. A namespace without a copied CSV is left out,
+// barePlaces returns the places of the scope without labels and owners. A namespace without a copied CSV is left out,
 // because the copied CSV must own what is granted there.
-func barePlacesOf(in *Input, where scope) []place {
-	if where.cluster {
+func (f *facts) barePlaces() []place {
+	if f.scope.cluster {
 		return []place{{}}
 	}
 	copies := map[string]*v1alpha1.ClusterServiceVersion{}
-	for _, o := range in.Copies.Items {
-		if copied.From(copied.Home(in.ClusterServiceVersion), o) && o.DeletionTimestamp == nil && o.UID != "" {
+	for _, o := range f.in.Copies.Items {
+		if copied.From(copied.Home(f.csv), o) && o.DeletionTimestamp == nil && o.UID != "" {
 			copies[o.Namespace] = o
 		}
 	}
 	var places []place
-	for _, namespace := range where.namespaces {
+	for _, namespace := range f.scope.namespaces {
 		if o := copies[namespace]; o != nil {
 			places = append(places, place{copy: o})
 		}
@@ -106,35 +105,36 @@ func barePlacesOf(in *Input, where scope) []place {
 
 // lift returns the desired roles and bindings of the permissions of a CSV, and the removal of those that the spec or
 // the OperatorGroup no longer asks for.
-func lift(in *Input, observed index, grants []grant, where scope, approved approvals) (next plan) {
-	places := placesOf(in, where)
-	records := recorded(in, grants, where)
-	installed := isInstalled(in.ClusterServiceVersion)
+func lift(f *facts, approved approvals) plan {
+	places := f.places()
+	records := recorded(f)
+	var next plan
 	// 1. Empty the ClusterRoles that only record a permission.
-	if installed {
-		next.desired = emptied(in, observed, grants, where, records)
+	if isInstalled(f.csv) {
+		next.desired = emptied(f, records)
 	}
 	// 2. Grant the permissions.
 	isGrowing := false
-	if isConfirmed(in) && (where.cluster || len(where.namespaces) > 0) {
+	if f.isConfirmed && (f.scope.cluster || len(f.scope.namespaces) > 0) {
 		next.diagnostics = approved.diagnostics
-		unmet := installed && areUnmet(in, grants)
-		for _, g := range grants {
-			p := progressOf(in, observed, g, where, places, approved, unmet)
+		isUnmet := isInstalled(f.csv) && areUnmet(f)
+		for _, g := range f.grants {
+			p := progressOf(f, g, places, approved, isUnmet)
 			isGrowing = isGrowing || p.isMissing
 			if p.needsRecord {
-				next = next.withRecord(recordFor(in, g))
-				records.Insert(g.role.Name)
+				next = next.withRecord(recordFor(f, g))
+				records = records.Clone().Insert(g.role.Name)
 			}
-			next.diagnostics = append(next.diagnostics, g.notGranted(p)...)
+			parts := []plan{{diagnostics: g.notGranted(p)}}
 			for _, to := range places {
-				next = next.and(g.grantIn(in, observed, to, p))
+				parts = append(parts, g.grantIn(f, to, p))
 			}
+			next = next.and(parts...)
 		}
 	}
 	// 3. Withdraw the permissions that are not desired any more.
-	if installed {
-		next.removals = append(withdrawals(in, grants, where, places, records, isGrowing), next.removals...)
+	if isInstalled(f.csv) {
+		next.removals = append(withdrawals(f, places, records, isGrowing), next.removals...)
 	}
 	return next
 }
@@ -143,25 +143,26 @@ func lift(in *Input, observed index, grants []grant, where scope, approved appro
 type progress struct {
 	// problem is why the permission is not granted. It is empty if nothing prevents that.
 	problem string
-	// isRefused: the permission was not approved, so existing objects are not updated.
+	// isRefused is true if the permission was not approved, so existing objects are not updated.
 	isRefused bool
-	// isCreated: missing objects are created. isMissing: one of them does not exist.
+	// isCreated is true if missing objects are created. isMissing is true if one of them does not exist.
 	isCreated, isMissing bool
-	// needsRecord: a ClusterRole without rules must record the permission.
+	// needsRecord is true if a ClusterRole without rules must record the permission.
 	needsRecord bool
 }
 
-// progressOf returns how far a permission is granted. unmet is true if some permissions of the CSV are not granted yet.
-func progressOf(in *Input, observed index, g grant, where scope, places []place, approved approvals, unmet bool) progress {
+// progressOf returns how far a permission is granted. isUnmet is true if some permissions of the CSV are not granted
+// yet.
+func progressOf(f *facts, g grant, places []place, approved approvals, isUnmet bool) progress {
 	p := progress{isRefused: approved.refused[g.role.Name]}
-	if !unmet || len(g.rules) == 0 {
+	if !isUnmet || len(g.rules) == 0 {
 		return p
 	}
-	p.problem = g.problem(in.ClusterServiceVersion, observed)
-	p.isCreated = p.problem == "" && !p.isRefused && g.isCreated(in, observed)
+	p.problem = g.problem(f)
+	p.isCreated = p.problem == "" && !p.isRefused && g.isCreated(f)
 	if p.isCreated {
-		p.isMissing = g.gapOf(in.ClusterServiceVersion, observed, places, where).missing
-		p.needsRecord = !where.cluster && g.needsRecord(in, observed, places, p.isMissing)
+		p.isMissing = g.gapOf(f, places).missing
+		p.needsRecord = !f.scope.cluster && g.needsRecord(f, places, p.isMissing)
 	}
 	return p
 }
@@ -172,36 +173,25 @@ func (g grant) notGranted(p progress) []olmcore.Diagnostic {
 		return nil
 	}
 	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonRoleChanged, olmcore.RefOf(g.role), "",
-		"%s, so that it is granted nowhere else", p.problem)}
-}
-
-// isConfirmed reports whether the status of the OperatorGroup confirms the ServiceAccount that permissions are granted
-// as.
-func isConfirmed(in *Input) bool {
-	g, _ := group.Alone(in.OperatorGroups.Items, in.ClusterServiceVersion.Namespace)
-	_, confirmed := olmcore.AccountOf(g)
-	return confirmed
+		"%s, so the permission is not granted in other namespaces", p.problem)}
 }
 
 // grantIn returns the role and the binding of a permission in a place.
-func (g grant) grantIn(in *Input, observed index, to place, p progress) plan {
-	c := in.ClusterServiceVersion
-	operatorGroup, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
-	account, _ := olmcore.AccountOf(operatorGroup)
-	why := olmcore.Cause{Reason: ReasonPermissions, Message: "OperatorGroup " + operatorGroup.Name + " targets all namespaces"}
+func (g grant) grantIn(f *facts, to place, p progress) plan {
+	why := olmcore.Cause{Reason: ReasonPermissions, Message: "OperatorGroup " + f.group.Name + " targets all namespaces"}
 	if to.copy != nil {
-		why.Message = "OperatorGroup " + operatorGroup.Name + " targets namespace " + to.copy.Namespace
+		why.Message = "OperatorGroup " + f.group.Name + " targets namespace " + to.copy.Namespace
 	}
-	isOurs := func(have metav1.Object) bool { return to.owns(c, have) }
-	role := desired{object: to.role(g), isOurs: isOurs, created: p.isCreated, kept: p.isRefused, as: account, why: why}
-	binding := desired{object: to.binding(g), isOurs: isOurs, kept: p.isRefused, recreated: isInstalled(c), as: account, why: why}
-	bound := observed[olmcore.KeyOf(binding.object)]
-	binding.created = p.isCreated && bound == nil && role.isObserved(observed)
+	isOurs := func(have metav1.Object) bool { return to.owns(f.csv, have) }
+	role := desired{object: to.role(g), isOurs: isOurs, created: p.isCreated, kept: p.isRefused, as: f.account, why: why}
+	binding := desired{object: to.binding(g), isOurs: isOurs, kept: p.isRefused, recreated: isInstalled(f.csv), as: f.account, why: why}
+	bound := f.observed[olmcore.KeyOf(binding.object)]
+	binding.created = p.isCreated && bound == nil && role.isObserved(f.observed)
 	switch {
-	case !role.isOwnedByAnother(observed):
+	case !role.isOwnedByAnother(f.observed):
 		return plan{desired: []desired{role, binding}}
 	case bound != nil && isOurs(bound) && bound.GetDeletionTimestamp() == nil:
-		cause := olmcore.Cause{Reason: ReasonPermissions, Message: "the role that it binds is not managed by the library"}
+		cause := olmcore.Cause{Reason: ReasonPermissions, Message: "it references a role that the library does not manage"}
 		return plan{desired: []desired{role}, removals: []olmcore.Action{olmcore.DeleteOf(bound, cause)}}
 	}
 	return plan{desired: []desired{role}}
@@ -211,7 +201,8 @@ func (g grant) grantIn(in *Input, observed index, to place, p progress) plan {
 // granted and nothing is withdrawn. A failed CSV counts, because it may have failed for a lack of these permissions.
 func isInstalled(c *v1alpha1.ClusterServiceVersion) bool {
 	switch c.Status.Phase {
-	case v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseReplacing:
+	case v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed,
+		v1alpha1.CSVPhaseReplacing:
 		return true
 	}
 	return false
@@ -225,22 +216,22 @@ func isBeingInstalled(c *v1alpha1.ClusterServiceVersion) bool {
 
 // areUnmet reports whether some permissions are not granted in the whole cluster by other ClusterRoles than those that
 // were lifted for the CSV.
-func areUnmet(in *Input, grants []grant) bool {
-	c, names := in.ClusterServiceVersion, namesOf(grants)
+func areUnmet(f *facts) bool {
+	names := namesOf(f.grants)
 	var roles []*rbacv1.ClusterRole
-	for _, o := range in.ClusterRoles.Items {
-		if !isLifted(c, o, names) {
+	for _, o := range f.in.ClusterRoles.Items {
+		if !isLifted(f.csv, o, names) {
 			roles = append(roles, o)
 		}
 	}
 	var bindings []*rbacv1.ClusterRoleBinding
-	for _, o := range in.ClusterRoleBindings.Items {
-		if !isLifted(c, o, names) {
+	for _, o := range f.in.ClusterRoleBindings.Items {
+		if !isLifted(f.csv, o, names) {
 			bindings = append(bindings, o)
 		}
 	}
-	grantedTo := rbac.Grants(c, nil, nil, roles, bindings)
-	return slices.ContainsFunc(grants, func(g grant) bool {
+	grantedTo := rbac.Grants(f.csv, nil, nil, roles, bindings)
+	return slices.ContainsFunc(f.grants, func(g grant) bool {
 		granted := grantedTo(g.account)
 		return slices.ContainsFunc(g.rules, func(r rbacv1.PolicyRule) bool { return !granted.InCluster(r) })
 	})
@@ -249,32 +240,33 @@ func areUnmet(in *Input, grants []grant) bool {
 // isCreated reports whether the ServiceAccount, the Role and the RoleBinding exist in the namespace of the operator,
 // and no other object owns the ServiceAccount. Otherwise the requirements of the CSV are not met, and its status
 // reports that.
-func (g grant) isCreated(in *Input, observed index) bool {
-	c := in.ClusterServiceVersion
-	account, exists := owned.Find(in.ServiceAccounts.Items, c.Namespace, g.account.Name)
-	return exists && !owned.ByAnother(account.OwnerReferences, c.UID) &&
-		observed[olmcore.KeyOf(g.role)] != nil && observed[olmcore.KeyOf(g.binding)] != nil
+func (g grant) isCreated(f *facts) bool {
+	account, exists := owned.Find(f.in.ServiceAccounts.Items, f.csv.Namespace, g.account.Name)
+	return exists && !owned.ByAnother(account.OwnerReferences, f.csv.UID) &&
+		f.observed[olmcore.KeyOf(g.role)] != nil && f.observed[olmcore.KeyOf(g.binding)] != nil
 }
 
 // problem returns how the live Role and RoleBinding of a permission differ from those that an InstallPlan creates for
 // the CSV, or an empty text if they do not differ or do not exist. Additional rules and subjects do not count, because
 // they are granted nowhere else.
-func (g grant) problem(c *v1alpha1.ClusterServiceVersion, observed index) string {
-	isOurs := func(o metav1.Object) bool { return owned.By(c).Owns(o.GetLabels()) && olmcore.OwnedBy(o, c.UID) }
-	if role, is := observed[olmcore.KeyOf(g.role)].(*rbacv1.Role); is {
+func (g grant) problem(f *facts) string {
+	isOurs := func(o metav1.Object) bool {
+		return owned.By(f.csv).Owns(o.GetLabels()) && olmcore.OwnedBy(o, f.csv.UID)
+	}
+	if role, is := f.observed[olmcore.KeyOf(g.role)].(*rbacv1.Role); is {
 		live := rbac.Of(role.Rules)
 		switch {
 		case !isOurs(role):
-			return "Role " + role.Name + " is not one of this ClusterServiceVersion"
+			return "Role " + role.Name + " does not belong to this ClusterServiceVersion"
 		case slices.ContainsFunc(g.rules, func(r rbacv1.PolicyRule) bool { return !live.InNamespace(r) }):
 			return "Role " + role.Name + " lacks rules of the spec"
 		}
 	}
-	if binding, is := observed[olmcore.KeyOf(g.binding)].(*rbacv1.RoleBinding); is {
+	if binding, is := f.observed[olmcore.KeyOf(g.binding)].(*rbacv1.RoleBinding); is {
 		switch {
 		case !isOurs(binding):
-			return "RoleBinding " + binding.Name + " is not one of this ClusterServiceVersion"
-		case binding.RoleRef != g.binding.RoleRef || !g.account.IsBound(binding.Subjects, c.Namespace):
+			return "RoleBinding " + binding.Name + " does not belong to this ClusterServiceVersion"
+		case binding.RoleRef != g.binding.RoleRef || !g.account.IsBound(binding.Subjects, f.csv.Namespace):
 			return "RoleBinding " + binding.Name + " does not bind ServiceAccount " + g.account.Name
 		}
 	}
@@ -358,8 +350,8 @@ func isLifted(c *v1alpha1.ClusterServiceVersion, o metav1.Object, names sets.Set
 // controller deletes them, also if the OperatorGroup names an account. The ClusterRole of a permission that the spec
 // still has is kept without rules as its record: see recordOf. The ClusterRole of a permission that the spec no longer
 // has is kept without its binding while another permission is created, because it may prove that permission.
-func withdrawals(in *Input, grants []grant, where scope, places []place, records sets.Set[string], isGrowing bool) []olmcore.Action {
-	c, names := in.ClusterServiceVersion, namesOf(grants)
+func withdrawals(f *facts, places []place, records sets.Set[string], isGrowing bool) []olmcore.Action {
+	names := namesOf(f.grants)
 	isRole := func(o olmcore.Object) bool {
 		_, is := o.(*rbacv1.ClusterRole)
 		return is
@@ -374,18 +366,18 @@ func withdrawals(in *Input, grants []grant, where scope, places []place, records
 	why := func(o olmcore.Object) string {
 		p, targeted := byNamespace[o.GetNamespace()]
 		switch inCluster := o.GetNamespace() == ""; {
-		case inCluster && isLifted(c, o, names) && !where.cluster && !(isRole(o) && records.Has(o.GetName())):
-			return where.reason
+		case inCluster && isLifted(f.csv, o, names) && !f.scope.cluster && !(isRole(o) && records.Has(o.GetName())):
+			return f.scope.reason
 		case names.Has(o.GetName()), isRole(o) && isGrowing:
 			return ""
-		case inCluster && isLifted(c, o, names), targeted && p.owns(c, o):
-			return "ClusterServiceVersion " + c.Name + " does not have this permission any more"
+		case inCluster && isLifted(f.csv, o, names), targeted && p.owns(f.csv, o):
+			return "ClusterServiceVersion " + f.csv.Name + " does not have this permission any more"
 		}
 		return ""
 	}
 	return slices.Concat(
-		deletions(in.ClusterRoleBindings.Items, why), deletions(in.RoleBindings.Items, why),
-		deletions(in.ClusterRoles.Items, why), deletions(in.Roles.Items, why),
+		deletions(f.in.ClusterRoleBindings.Items, why), deletions(f.in.RoleBindings.Items, why),
+		deletions(f.in.ClusterRoles.Items, why), deletions(f.in.Roles.Items, why),
 	)
 }
 

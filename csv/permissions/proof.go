@@ -25,23 +25,23 @@ type gap struct {
 
 // gapOf compares a permission with what is observed in the places of a scope. While the operator is being installed, a
 // target namespace without a copied CSV counts as a gap: the plan may be deleted before the namespace is created.
-func (g grant) gapOf(c *v1alpha1.ClusterServiceVersion, observed index, places []place, where scope) (lacks gap) {
-	lacks.missing = isBeingInstalled(c) && len(places) < len(where.namespaces)
+func (g grant) gapOf(f *facts, places []place) (lacks gap) {
+	lacks.missing = isBeingInstalled(f.csv) && len(places) < len(f.scope.namespaces)
 	for _, to := range places {
-		have := observed[to.key("Role", g.role.Name)]
+		have := f.observed[to.key("Role", g.role.Name)]
 		switch {
 		case have == nil:
 			lacks.missing = true
-		case !to.owns(c, have), have.GetDeletionTimestamp() != nil:
-		case !to.hasRules(have, g), to.isLeftBehind(c, have):
+		case !to.owns(f.csv, have), have.GetDeletionTimestamp() != nil:
+		case !to.hasRules(have, g), to.isLeftBehind(f.csv, have):
 			lacks.changed = true
 		}
-		bound := observed[to.key("RoleBinding", g.binding.Name)]
+		bound := f.observed[to.key("RoleBinding", g.binding.Name)]
 		switch {
 		case bound == nil:
 			lacks.missing = true
-		case !to.owns(c, bound), bound.GetDeletionTimestamp() != nil:
-		case to.isLeftBehind(c, bound):
+		case !to.owns(f.csv, bound), bound.GetDeletionTimestamp() != nil:
+		case to.isLeftBehind(f.csv, bound):
 			lacks.changed = true
 		default:
 			live := contentOf(bound)
@@ -86,28 +86,27 @@ func isSameRule(a, b rbacv1.PolicyRule) bool {
 
 // needProof returns the permissions that would be granted outside the namespace of the operator for the first time.
 // Only an InstallPlan or a cluster administrator can prove them. An operator at rest has none of these.
-func needProof(in *Input, observed index, grants []grant, where scope) (open []grant) {
-	c := in.ClusterServiceVersion
-	places := barePlacesOf(in, where)
-	if !isConfirmed(in) {
+func needProof(f *facts) (open []grant) {
+	if !f.isConfirmed {
 		return nil
 	}
+	places := f.barePlaces()
 	kept, isMissing := (*records)(nil), false
 	changed := map[string]bool{}
-	for _, g := range grants {
-		lacks := g.gapOf(c, observed, places, where)
-		if !lacks.changed && !(lacks.missing && isInstalled(c) && g.problem(c, observed) == "" && g.isCreated(in, observed)) {
+	for _, g := range f.grants {
+		lacks := g.gapOf(f, places)
+		if !lacks.changed && !(lacks.missing && isInstalled(f.csv) && g.problem(f) == "" && g.isCreated(f)) {
 			continue
 		}
 		if kept == nil {
-			kept = recordsOf(in)
+			kept = recordsOf(f)
 		}
-		if !g.isGrantedBefore(kept, observed, places) {
+		if !g.isGrantedBefore(f, kept, places) {
 			open, changed[g.role.Name] = append(open, g), lacks.changed
 			isMissing = isMissing || !lacks.changed
 		}
 	}
-	if isMissing && !areUnmet(in, grants) { // then nothing is created
+	if isMissing && !areUnmet(f) { // then nothing is created
 		open = slices.DeleteFunc(open, func(g grant) bool { return !changed[g.role.Name] })
 	}
 	return open
@@ -115,15 +114,14 @@ func needProof(in *Input, observed index, grants []grant, where scope) (open []g
 
 // adopted returns the permissions that hold outside the namespace of the operator although the library has no record of
 // them. OLM usually granted them, and it grants every Role of the namespace that has the right labels.
-func adopted(in *Input, observed index, grants []grant, where scope) (found []grant) {
-	c := in.ClusterServiceVersion
-	places := barePlacesOf(in, where)
-	for _, g := range grants {
-		record := observed[place{}.key("Role", g.role.Name)]
-		isRecord := record != nil && record.GetLabels()[olmcore.LabelOwnerUID] == string(c.UID)
+func adopted(f *facts) (found []grant) {
+	places := f.barePlaces()
+	for _, g := range f.grants {
+		record := f.observed[place{}.key("Role", g.role.Name)]
+		isRecord := record != nil && record.GetLabels()[olmcore.LabelOwnerUID] == string(f.csv.UID)
 		holds := func(p place) bool {
-			role, binding := observed[p.key("Role", g.role.Name)], observed[p.key("RoleBinding", g.binding.Name)]
-			return role != nil && binding != nil && p.owns(c, role) && p.owns(c, binding)
+			role, binding := f.observed[p.key("Role", g.role.Name)], f.observed[p.key("RoleBinding", g.binding.Name)]
+			return role != nil && binding != nil && p.owns(f.csv, role) && p.owns(f.csv, binding)
 		}
 		if len(g.rules) > 0 && !isRecord && slices.ContainsFunc(places, holds) {
 			found = append(found, g)
@@ -134,8 +132,8 @@ func adopted(in *Input, observed index, grants []grant, where scope) (found []gr
 
 // isGrantedBefore reports whether the library or OLM granted the rules of a permission to its ServiceAccount before,
 // outside the namespace of the operator.
-func (g grant) isGrantedBefore(kept *records, observed index, places []place) bool {
-	return len(g.rules) == 0 || kept.prove(g) || slices.ContainsFunc(places, func(p place) bool { return g.isCopied(p, observed) })
+func (g grant) isGrantedBefore(f *facts, kept *records, places []place) bool {
+	return len(g.rules) == 0 || kept.prove(g) || slices.ContainsFunc(places, func(p place) bool { return g.isCopied(f, p) })
 }
 
 // isCoveredBy reports whether rules allow all that a permission does.
@@ -165,15 +163,15 @@ func roleName(version string, account rbac.Account, rules []rbacv1.PolicyRule) s
 // isCopied reports whether a target namespace has the Role and the RoleBinding of a permission, owned by the copied
 // ClusterServiceVersion there. A tenant who may write Roles in that namespace and the spec of the CSV can forge them.
 // See docs/security.md.
-func (g grant) isCopied(p place, observed index) bool {
+func (g grant) isCopied(f *facts, p place) bool {
 	if p.copy == nil {
 		return false
 	}
 	isOurs := func(o olmcore.Object) bool {
 		return o.GetDeletionTimestamp() == nil && olmcore.OwnedBy(o, p.copy.UID) && owned.By(p.copy).Owns(o.GetLabels())
 	}
-	role, isRole := observed[p.key("Role", g.role.Name)].(*rbacv1.Role)
-	binding, isBinding := observed[p.key("RoleBinding", g.binding.Name)].(*rbacv1.RoleBinding)
+	role, isRole := f.observed[p.key("Role", g.role.Name)].(*rbacv1.Role)
+	binding, isBinding := f.observed[p.key("RoleBinding", g.binding.Name)].(*rbacv1.RoleBinding)
 	return isRole && isBinding && isOurs(role) && isOurs(binding) && binding.RoleRef == p.roleRef(g) &&
 		g.account.IsBound(binding.Subjects, p.copy.Namespace) && g.isCoveredBy(role.Rules)
 }

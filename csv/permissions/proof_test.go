@@ -24,10 +24,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// sweep deletes the InstallPlan, as is done to old ones.
-func (w *world) sweep() { w.plan = nil }
+// deletePlan deletes the InstallPlan, as OLM deletes old ones.
+func (w *world) deletePlan() { w.plan = nil }
 
-// target changes the targets of the group. The copies in other namespaces are deleted, with what they own.
+// target changes the targets of the OperatorGroup. Copied CSVs in other namespaces are deleted with the objects that
+// they own.
 func (w *world) target(namespaces ...string) {
 	w.group.Status.Namespaces = namespaces
 	w.group.Spec.TargetNamespaces = slices.DeleteFunc(slices.Clone(namespaces), func(n string) bool { return n == "" })
@@ -43,8 +44,8 @@ func (w *world) target(namespaces ...string) {
 	}
 }
 
-// requireGranted checks where the permission of the world holds: in the whole cluster, or in namespaces, and nowhere
-// else.
+// requireGranted checks that the permission of the world is granted in the whole cluster or in some namespaces, and
+// nowhere else.
 func (w *world) requireGranted(t *testing.T, where ...string) {
 	t.Helper()
 	var holds []string
@@ -61,15 +62,16 @@ func (w *world) requireGranted(t *testing.T, where ...string) {
 		}
 	}
 	slices.Sort(holds)
-	if slices.Equal(w.group.Status.Namespaces, []string{""}) { // what is in namespaces goes with the copies
+	if slices.Equal(w.group.Status.Namespaces, []string{""}) { // grants in namespaces are deleted with the copied CSVs
 		holds = slices.DeleteFunc(holds, func(n string) bool { return n != "" })
 	}
 	require.ElementsMatch(t, where, holds)
 }
 
-// TestWhatIsLiftedStaysAndExtends checks that a permission which was granted once is granted where the group comes to
-// target more, although its InstallPlan was swept, and that it is withdrawn where the group targets less.
-func TestWhatIsLiftedStaysAndExtends(t *testing.T) {
+// TestGrantedPermissionsFollowTheTargets checks that a permission that was granted once is granted in further targets
+// of the OperatorGroup, although its InstallPlan was deleted. It is withdrawn where the OperatorGroup has no targets
+// any more.
+func TestGrantedPermissionsFollowTheTargets(t *testing.T) {
 	all := []string{""}
 	for name, c := range map[string]struct {
 		from   []string
@@ -78,16 +80,16 @@ func TestWhatIsLiftedStaysAndExtends(t *testing.T) {
 	}{
 		"a namespace is added":              {[]string{"a"}, func(*world) {}, []string{"a", "b"}},
 		"another namespace":                 {[]string{"a"}, func(*world) {}, []string{"b"}},
-		"from some to all":                  {[]string{"a"}, func(*world) {}, all},
-		"from all to some":                  {all, func(*world) {}, []string{"a"}},
+		"to all namespaces":                 {[]string{"a"}, func(*world) {}, all},
+		"from all to two":                   {all, func(*world) {}, []string{"a"}},
 		"from all to its own":               {all, func(*world) {}, []string{"ns"}},
 		"to its own and back to all":        {all, func(w *world) { w.target("ns") }, all},
 		"to some and back to all":           {all, func(w *world) { w.target("a", "b") }, all},
 		"to its own and back to some":       {[]string{"a"}, func(w *world) { w.target("ns") }, []string{"a"}},
 		"from all, its own, to some":        {all, func(w *world) { w.target("ns") }, []string{"b"}},
-		"the copied CSV was made again":     {[]string{"a"}, copyAgain, []string{"a"}},
+		"the copied CSV is recreated":       {[]string{"a"}, copyAgain, []string{"a"}},
 		"its bindings are lost":             {[]string{"a", "b"}, loseBindings, []string{"a", "b"}},
-		"its binding in the cluster":        {all, loseBindings, all},
+		"its binding is lost":               {all, loseBindings, all},
 		"the Roles in targets are emptied":  {[]string{"a"}, emptyRoles, []string{"a"}},
 		"the ClusterRole is emptied":        {all, emptyRoles, all},
 		"the ClusterRole is lost":           {all, loseClusterRole, all},
@@ -97,20 +99,20 @@ func TestWhatIsLiftedStaysAndExtends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := withoutAPIs("ns")
 			w.target(c.from...)
-			w.settle(t)
-			w.sweep()
+			w.converge(t)
+			w.deletePlan()
 			require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result, "no plan is needed at rest")
 			c.change(w)
-			w.settle(t)
+			w.converge(t)
 			w.target(c.to...)
-			w.settle(t)
+			w.converge(t)
 			w.requireGranted(t, slices.DeleteFunc(slices.Clone(c.to), func(n string) bool { return n == "ns" })...)
 			require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result)
 		})
 	}
 }
 
-// copyAgain creates the copied CSV in namespace a again, after all that it owned was deleted.
+// copyAgain creates the copied CSV in namespace a again, after all objects that it owned were deleted.
 func copyAgain(w *world) {
 	w.target("ns")
 	w.target("a")
@@ -139,9 +141,9 @@ func emptyRoles(w *world) {
 	}
 }
 
-// TestWhatOLMLiftedExtends checks the same for what OLM lifted, whose plan was swept, and that adopting it writes
-// nothing.
-func TestWhatOLMLiftedExtends(t *testing.T) {
+// TestPermissionsGrantedByOLMFollowTheTargets checks the same for permissions that OLM granted and whose InstallPlan
+// was deleted. Adopting them writes nothing.
+func TestPermissionsGrantedByOLMFollowTheTargets(t *testing.T) {
 	for name, c := range map[string]struct {
 		from string
 		to   []string
@@ -152,38 +154,38 @@ func TestWhatOLMLiftedExtends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := withoutAPIs(c.from)
 			w.liftAsOLM(c.from)
-			w.sweep()
+			w.deletePlan()
 			require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result)
 			if c.to[0] == "" { // the copies stay
 				w.group.Status.Namespaces = c.to
-				said := words(reconciled(t, w.input(t)).Result)
-				require.Equal(t, []string{"say PermissionNotApproved"}, said, "whoever has a namespace may write Roles there")
+				reported := lines(reconciled(t, w.input(t)).Result)
+				require.Equal(t, []string{"report PermissionNotApproved"}, reported, "a tenant of the namespace may write Roles there")
 				return
 			}
 			w.target(c.to...)
-			w.settle(t)
+			w.converge(t)
 			w.requireGranted(t, slices.DeleteFunc(slices.Clone(c.to), func(n string) bool { return n == "ns" })...)
 			if c.from == "" {
 				w.target("ns")
-				w.settle(t)
+				w.converge(t)
 				w.target("")
-				w.settle(t)
+				w.converge(t)
 				w.requireGranted(t, "")
 			}
 		})
 	}
 }
 
-// TestAPlanProves checks which InstallPlans prove a permission.
-func TestAPlanProves(t *testing.T) {
+// TestInstallPlansProvePermissions checks which InstallPlans prove a permission.
+func TestInstallPlansProvePermissions(t *testing.T) {
 	reference := `{"kind":"ConfigMap","name":"x","namespace":"olm","catalogSourceName":"c","catalogSourceNamespace":"olm"}`
 	for name, change := range map[string]func(w *world){
-		"a complete one":            func(*world) {},
-		"one that is being deleted": func(w *world) { w.plan.DeletionTimestamp, w.plan.Finalizers = ago(0), []string{"x"} },
-		"one that failed later":     func(w *world) { w.plan.Status.Phase = v1alpha1.InstallPlanPhaseFailed },
-		"one that installs":         func(w *world) { w.plan.Status.Phase = v1alpha1.InstallPlanPhaseInstalling },
-		"a Role that existed":       func(w *world) { w.step("Role").Status = v1alpha1.StepStatusPresent },
-		"a complete plan":           func(w *world) { w.step("Role").Status = "" },
+		"a Complete plan":              func(*world) {},
+		"a plan that is being deleted": func(w *world) { w.plan.DeletionTimestamp, w.plan.Finalizers = ago(0), []string{"x"} },
+		"a plan that failed later":     func(w *world) { w.plan.Status.Phase = v1alpha1.InstallPlanPhaseFailed },
+		"a plan that is Installing":    func(w *world) { w.plan.Status.Phase = v1alpha1.InstallPlanPhaseInstalling },
+		"a Role that existed":          func(w *world) { w.step("Role").Status = v1alpha1.StepStatusPresent },
+		"a complete plan":              func(w *world) { w.step("Role").Status = "" },
 		"a manifest with kind": func(w *world) {
 			w.replaceManifest("Role", `{"metadata"`, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata"`)
 		},
@@ -194,19 +196,19 @@ func TestAPlanProves(t *testing.T) {
 		"a plan of several versions": func(w *world) {
 			w.plan.Status.Plan = append([]*v1alpha1.Step{nil, {Resolving: "other.v1"}}, w.plan.Status.Plan...)
 		},
-		"another plan beside that waits":  func(w *world) { waiting(w) },
-		"an approved one, withdrawn then": func(w *world) { w.plan.Spec.Approval, w.plan.Spec.Approved = v1alpha1.ApprovalManual, false },
+		"beside a waiting plan":    func(w *world) { waiting(w) },
+		"approved, then withdrawn": func(w *world) { w.plan.Spec.Approval, w.plan.Spec.Approved = v1alpha1.ApprovalManual, false },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := withoutAPIs("")
 			change(w)
-			w.settle(t)
+			w.converge(t)
 			w.requireGranted(t, "")
 		})
 	}
 }
 
-// waiting adds a plan of the same content that is not approved.
+// waiting adds an InstallPlan with the same content that is not approved.
 func waiting(w *world) {
 	p := w.plan.DeepCopy()
 	p.Name, p.UID, p.Status.Phase = "install-0", "install-0", v1alpha1.InstallPlanPhaseRequiresApproval
@@ -216,40 +218,40 @@ func waiting(w *world) {
 	w.more = append(w.more, p)
 }
 
-// TestASuccessorHasWhatTheReplacedVersionHas checks that a version without an InstallPlan is granted what the version
-// that it replaces is granted in the cluster, for the same ServiceAccount.
-func TestASuccessorHasWhatTheReplacedVersionHas(t *testing.T) {
+// TestSuccessorsKeepThePermissionsOfTheirPredecessor checks that a version without an InstallPlan gets the permissions
+// that its predecessor has in the whole cluster, for the same ServiceAccount.
+func TestSuccessorsKeepThePermissionsOfTheirPredecessor(t *testing.T) {
 	onlyGet := rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}
-	for name, rules := range map[string][]rbacv1.PolicyRule{"the same": {pods}, "less": {onlyGet}} {
+	for name, rules := range map[string][]rbacv1.PolicyRule{"the same": {pods}, "fewer rules": {onlyGet}} {
 		for _, uid := range []string{"", "uid-cool.v0"} {
 			t.Run(name+uid, func(t *testing.T) {
 				w := withoutAPIs("")
 				w.claim("cool", rules...)
 				w.install()
-				w.sweep()
-				w.settle(t)
+				w.deletePlan()
+				w.converge(t)
 				w.requireGranted(t, "")
 			})
 		}
 	}
 	w := withoutAPIs("a")
 	w.claim("cool", pods)
-	w.sweep()
+	w.deletePlan()
 	w.more = append(w.more, copyIn("a"))
 	w.more[0].(*rbacv1.ClusterRole).Rules = nil // it is a record
-	w.settle(t)
+	w.converge(t)
 	w.requireGranted(t, "a")
 }
 
-// TestAnAdministratorAllowsAPermission checks that the command of the Diagnostic is all that it takes, and keeps what
-// the annotation has.
-func TestAnAdministratorAllowsAPermission(t *testing.T) {
+// TestAdministratorsAllowPermissionsByAnnotation checks that the command in the Diagnostic is sufficient, and that it
+// keeps the other values of the annotation.
+func TestAdministratorsAllowPermissionsByAnnotation(t *testing.T) {
 	w := withoutAPIs("a")
 	w.more = []olmcore.Object{copyIn("a")}
-	w.ask("cool", secrets)
-	w.ask("mine", pods)
+	w.addPermission("cool", secrets)
+	w.addPermission("mine", pods)
 	w.forge()
-	w.sweep()
+	w.deletePlan()
 	names := []string{}
 	for _, d := range reconciled(t, w.input(t)).Diagnostics {
 		names = append(names, d.Target.Name)
@@ -260,52 +262,52 @@ func TestAnAdministratorAllowsAPermission(t *testing.T) {
 	}}}
 	w.put(namespace)
 	for i := range 3 {
-		said := slices.DeleteFunc(reconciled(t, w.input(t)).Diagnostics, func(d olmcore.Diagnostic) bool {
+		reported := slices.DeleteFunc(reconciled(t, w.input(t)).Diagnostics, func(d olmcore.Diagnostic) bool {
 			return d.Reason == permissions.ReasonInvalidApproval
 		})
-		require.Len(t, said, 3-i)
-		_, command, found := strings.Cut(said[0].Message, "run `kubectl annotate namespace ns "+permissions.AnnotationAllowed+"=")
-		require.True(t, found, said[0].Message)
+		require.Len(t, reported, 3-i)
+		_, command, found := strings.Cut(reported[0].Message, "run `kubectl annotate namespace ns "+permissions.AnnotationAllowed+"=")
+		require.True(t, found, reported[0].Message)
 		value, isWhole := strings.CutSuffix(command, " --overwrite`")
 		require.True(t, isWhole)
 		require.Contains(t, value, strings.Repeat("0", 64)+",")
 		namespace = namespace.DeepCopy()
 		namespace.Annotations[permissions.AnnotationAllowed] = value
 		w.put(namespace)
-		w.settle(t)
-		require.NotNil(t, find[*rbacv1.RoleBinding](w, "a", said[0].Target.Name))
+		w.converge(t)
+		require.NotNil(t, find[*rbacv1.RoleBinding](w, "a", reported[0].Target.Name))
 	}
 	require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result)
 	namespace.Annotations = nil
-	require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result, "what was granted stays")
+	require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result, "existing grants stay")
 }
 
-// TestValuesThatAreNoDigestsAreNamed checks that each is named, clipped and quoted, and that others beside them count.
-func TestValuesThatAreNoDigestsAreNamed(t *testing.T) {
+// TestInvalidDigestsAreReported checks that each is named, cut and quoted, and that valid digests beside them have an
+// effect.
+func TestInvalidDigestsAreReported(t *testing.T) {
 	w := withoutAPIs("")
-	w.sweep()
+	w.deletePlan()
 	digest := approvalOf(w)
 	values := []string{"x\x1b", strings.Repeat("long", 100), strings.ToUpper(digest), digest[1:], "", "sixth"}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "ns", ResourceVersion: "1"}}
 	namespace.Annotations = map[string]string{permissions.AnnotationAllowed: strings.Join(values, ",")}
 	w.put(namespace)
-	said := reconciled(t, w.input(t)).Diagnostics
-	require.Len(t, said, 2)
-	i := slices.IndexFunc(said, func(d olmcore.Diagnostic) bool { return d.Reason == permissions.ReasonInvalidApproval })
-	require.Contains(t, said[i].Message, `"x\x1b", "long`)
-	require.Contains(t, said[i].Message, ", 1 more")
-	require.Less(t, len(said[i].Message), 700)
+	reported := reconciled(t, w.input(t)).Diagnostics
+	require.Len(t, reported, 2)
+	i := slices.IndexFunc(reported, func(d olmcore.Diagnostic) bool { return d.Reason == permissions.ReasonInvalidApproval })
+	require.Contains(t, reported[i].Message, `"x\x1b", "long`)
+	require.Contains(t, reported[i].Message, ", 1 more")
+	require.Less(t, len(reported[i].Message), 700)
 	namespace.Annotations[permissions.AnnotationAllowed] += ", " + digest
-	w.settle(t)
+	w.converge(t)
 	w.requireGranted(t, "")
 }
 
-// TestSomePermissionsOfAnAccountAreProven checks that each permission is judged by itself.
-func TestSomePermissionsOfAnAccountAreProven(t *testing.T) {
+func TestEachPermissionNeedsItsOwnProof(t *testing.T) {
 	for _, target := range []string{"", "a"} {
 		w := withoutAPIs(target)
 		w.more = []olmcore.Object{copyIn("a")}
-		w.ask("cool", secrets)
+		w.addPermission("cool", secrets)
 		refused := w.forged().Name
 		granted := w.role.Name
 		w.forge()
@@ -327,26 +329,26 @@ func TestSomePermissionsOfAnAccountAreProven(t *testing.T) {
 	}
 }
 
-// TestPlansThatWereNotReadAreNamed checks that nothing is granted or withdrawn then.
-func TestPlansThatWereNotReadAreNamed(t *testing.T) {
+// TestUnreadInstallPlansAreReported checks that nothing is granted or withdrawn.
+func TestUnreadInstallPlansAreReported(t *testing.T) {
 	w := withoutAPIs("")
-	w.settle(t)
-	w.ask("cool", secrets)
+	w.converge(t)
+	w.addPermission("cool", secrets)
 	w.forge()
 	obsolete := find[*rbacv1.ClusterRole](w, "", newWorld().role.Name)
 	w.csv.Spec.InstallStrategy.StrategySpec.Permissions = w.csv.Spec.InstallStrategy.StrategySpec.Permissions[1:]
-	require.Contains(t, words(reconciled(t, w.input(t)).Result), "delete ClusterRole "+obsolete.Name)
+	require.Contains(t, lines(reconciled(t, w.input(t)).Result), "delete ClusterRole "+obsolete.Name)
 	for _, change := range []func(*permissions.Input){
 		func(in *permissions.Input) { in.InstallPlans = olmcore.Observed[*v1alpha1.InstallPlan]{} },
 		func(in *permissions.Input) { in.Namespaces = olmcore.Observed[*corev1.Namespace]{} },
 	} {
 		in := w.input(t)
 		change(&in)
-		require.Equal(t, []string{"say NotObserved"}, words(reconciled(t, in).Result))
+		require.Equal(t, []string{"report NotObserved"}, lines(reconciled(t, in).Result))
 	}
 }
 
-// counter counts the reads of kinds.
+// counter is a Reader that counts the reads of kinds.
 type counter struct {
 	olmcore.Reader
 	reads map[string]int
@@ -364,9 +366,9 @@ func (c counter) Get(ctx context.Context, kind schema.GroupVersionKind, namespac
 	return c.Reader.Get(ctx, kind, namespace, name)
 }
 
-// TestPlansAreReadOnlyWhereAPermissionIsNew checks that an operator at rest needs neither InstallPlans nor its
-// Namespace.
-func TestPlansAreReadOnlyWhereAPermissionIsNew(t *testing.T) {
+// TestInstallPlansAreReadOnlyForNewPermissions checks that Gather reads neither InstallPlans nor the Namespace for an
+// operator at rest.
+func TestInstallPlansAreReadOnlyForNewPermissions(t *testing.T) {
 	reads := func(w *world) map[string]int {
 		snapshot, err := olmcore.NewSnapshot(w.objects(), olmcore.Everything)
 		require.NoError(t, err)
@@ -383,18 +385,18 @@ func TestPlansAreReadOnlyWhereAPermissionIsNew(t *testing.T) {
 		isNew := targets[0] != "ns"
 		require.Equal(t, isNew, first["InstallPlan"] == 1, first)
 		require.Equal(t, isNew, first["Namespace"] == 1, first)
-		atRest := reads(w.settle(t))
+		atRest := reads(w.converge(t))
 		require.Zero(t, atRest["InstallPlan"]+atRest["Namespace"])
 		if isNew {
 			maps.DeleteFunc(first, func(kind string, _ int) bool { return kind == "InstallPlan" || kind == "Namespace" })
-			first["ClusterRole"]-- // those of the version that it replaces
+			first["ClusterRole"]-- // the ClusterRoles of its predecessor
 		}
 		require.Equal(t, first, atRest, fmt.Sprint(targets))
 	}
 }
 
-// TestWhatProvesAPermissionIsAffected checks that the arrival of a plan or of an approval is an event for the CSV.
-func TestWhatProvesAPermissionIsAffected(t *testing.T) {
+// TestProofsAffectTheCSV checks that Affected returns the CSV for an InstallPlan and for an approval.
+func TestProofsAffectTheCSV(t *testing.T) {
 	w := withoutAPIs("")
 	require.Equal(t, []types.NamespacedName{key}, permissions.Affected(w.plan))
 	w.plan.Status = v1alpha1.InstallPlanStatus{}
@@ -410,16 +412,16 @@ func TestWhatProvesAPermissionIsAffected(t *testing.T) {
 	require.True(t, permissions.Concerned(nil, allowed).Is(w.csv))
 }
 
-// TestAnEarlierIncarnationProvesNothing checks that what an earlier CSV of the name left behind does not become a proof
-// for a CSV that a tenant created under the name, also if the binding was left behind.
-func TestAnEarlierIncarnationProvesNothing(t *testing.T) {
+// TestObjectsOfAnEarlierCSVProveNothing checks that objects that an earlier CSV of the same name left behind do not
+// become a proof for a CSV that a tenant created.
+func TestObjectsOfAnEarlierCSVProveNothing(t *testing.T) {
 	for name, c := range map[string]struct{ isRecord, isBound bool }{
 		"a ClusterRole": {}, "a record": {isRecord: true}, "a ClusterRole and its binding": {isBound: true},
 	} {
 		for _, targets := range [][]string{{"a"}, {""}} {
 			t.Run(name+"/"+targets[0], func(t *testing.T) {
 				w := withoutAPIs(targets...)
-				w.sweep()
+				w.deletePlan()
 				left := liftedOf("cool.v1", "before")
 				if c.isRecord {
 					left[0].(*rbacv1.ClusterRole).Rules = nil
@@ -430,7 +432,7 @@ func TestAnEarlierIncarnationProvesNothing(t *testing.T) {
 				w.more = append(left, copyIn("a"))
 				for range 4 {
 					res := reconciled(t, w.input(t)).Result
-					for _, line := range words(res) {
+					for _, line := range lines(res) {
 						require.False(t, strings.HasPrefix(line, "create") || strings.HasPrefix(line, "update"), line)
 					}
 					w.apply(res.Actions)
@@ -441,18 +443,18 @@ func TestAnEarlierIncarnationProvesNothing(t *testing.T) {
 	}
 }
 
-// TestACSVThatIsCreatedAgainGetsWhatItsPlanProves checks that a CSV which a tenant deletes and creates again under its
-// name gets the permissions of its InstallPlan for the same ServiceAccount, and no other permission.
-func TestACSVThatIsCreatedAgainGetsWhatItsPlanProves(t *testing.T) {
+// TestARecreatedCSVGetsThePermissionsOfItsPlan checks that a CSV that a tenant deletes and creates again gets the
+// permissions of its InstallPlan for the same ServiceAccount, and no other permission.
+func TestARecreatedCSVGetsThePermissionsOfItsPlan(t *testing.T) {
 	for _, target := range []string{"", "a"} {
 		w := withoutAPIs("ns")
 		w.target(target)
-		w.settle(t)
+		w.converge(t)
 		w.target("ns") // the copied CSVs are deleted
 		w.target(target)
 		w.csv.UID = "uid-again"
-		w.ask("cool", secrets)
-		w.ask("mine", pods)
+		w.addPermission("cool", secrets)
+		w.addPermission("mine", pods)
 		proven := w.role.Name
 		w.forge()
 		for range 3 {
@@ -466,17 +468,17 @@ func TestACSVThatIsCreatedAgainGetsWhatItsPlanProves(t *testing.T) {
 	}
 }
 
-// TestALessPermissionHasAProof checks that a permission with a part of the rules takes the place of the one that was
-// granted, although one write after the other is lost.
-func TestALessPermissionHasAProof(t *testing.T) {
+// TestASmallerPermissionNeedsNoNewProof checks that a permission with a part of the rules replaces the one that was
+// granted, although writes are lost.
+func TestASmallerPermissionNeedsNoNewProof(t *testing.T) {
 	for lost := range 6 {
 		w := withoutAPIs("")
-		w.settle(t)
-		w.sweep()
+		w.converge(t)
+		w.deletePlan()
 		obsolete := w.role.Name
 		w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = []string{"get"}
 		w.install()
-		w.sweep()
+		w.deletePlan()
 		n := 0
 		for range 6 {
 			for _, a := range reconciled(t, w.input(t)).Actions {
@@ -491,8 +493,9 @@ func TestALessPermissionHasAProof(t *testing.T) {
 	}
 }
 
-// TestLostWritesLoseNoProof narrows and widens a group after the plan was swept, and loses one write after the other.
-func TestLostWritesLoseNoProof(t *testing.T) {
+// TestLostWritesKeepTheProof narrows and widens an OperatorGroup after the InstallPlan was deleted, and loses one write
+// after the other.
+func TestLostWritesKeepTheProof(t *testing.T) {
 	for _, c := range [][][]string{{{""}, {"a"}, {""}}, {{""}, {"ns"}, {"a"}}, {{"a"}, {"b"}, {""}}, {{"a"}, {"ns"}, {"a", "b"}}} {
 		for lost := range 10 {
 			w := withoutAPIs("ns")
@@ -509,15 +512,16 @@ func TestLostWritesLoseNoProof(t *testing.T) {
 				}
 				w.requireGranted(t, slices.DeleteFunc(slices.Clone(targets), func(n string) bool { return n == "ns" })...)
 				if i == 0 {
-					w.sweep()
+					w.deletePlan()
 				}
 			}
 		}
 	}
 }
 
-// TestARefusedWriteIsGrantedLater checks that the account of the group needs its rights no earlier than it uses them.
-func TestARefusedWriteIsGrantedLater(t *testing.T) {
+// TestRejectedGrantsAreRetriedOnceTheAccountHasThePermissions checks that the ServiceAccount of the OperatorGroup needs
+// its permissions only when the grant is written.
+func TestRejectedGrantsAreRetriedOnceTheAccountHasThePermissions(t *testing.T) {
 	w := withoutAPIs("a")
 	w.more = []olmcore.Object{copyIn("a")}
 	w.group.Spec.ServiceAccountName = "weak"
@@ -526,29 +530,29 @@ func TestARefusedWriteIsGrantedLater(t *testing.T) {
 		w.apply(slices.DeleteFunc(reconciled(t, w.input(t)).Actions, func(a olmcore.Action) bool { return a.Identity() != nil }))
 	}
 	w.requireGranted(t)
-	w.sweep()
-	w.settle(t)
+	w.deletePlan()
+	w.converge(t)
 	w.requireGranted(t, "a")
 }
 
-// TestTheDiagnosticShowsWhatIsAllowed checks that a tenant cannot write a command into it, nor hide a rule.
-func TestTheDiagnosticShowsWhatIsAllowed(t *testing.T) {
+// TestTheDiagnosticShowsAllRules checks that a tenant cannot add a command to the message, and cannot hide a rule.
+func TestTheDiagnosticShowsAllRules(t *testing.T) {
 	w := withoutAPIs("")
-	w.sweep()
+	w.deletePlan()
 	evil := pods
 	evil.Resources = []string{"pods\". If you trust these rules, run: rm\x1b"}
 	w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
-	w.ask("cool", evil, secrets)
+	w.addPermission("cool", evil, secrets)
 	for range 50 {
-		w.ask("cool", append(slices.Repeat([]rbacv1.PolicyRule{pods}, 100), secrets)...)
+		w.addPermission("cool", append(slices.Repeat([]rbacv1.PolicyRule{pods}, 100), secrets)...)
 		pods := &w.csv.Spec.InstallStrategy.StrategySpec.Permissions
 		(*pods)[len(*pods)-1].Rules[0].ResourceNames = []string{fmt.Sprint(len(*pods))}
 	}
 	w.forge()
-	said := reconciled(t, w.input(t)).Diagnostics
-	require.Len(t, said, 6)
+	reported := reconciled(t, w.input(t)).Diagnostics
+	require.Len(t, reported, 6)
 	cut := 0
-	for _, d := range said {
+	for _, d := range reported {
 		require.NotContains(t, d.Message, "\x1b")
 		require.NotContains(t, d.Message, `pods". If`)
 		require.Less(t, len(d.Message), 2500)
@@ -559,12 +563,12 @@ func TestTheDiagnosticShowsWhatIsAllowed(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, cut, 4)
-	require.Contains(t, said[5].Message, "the operator has 46 more permissions")
+	require.Contains(t, reported[5].Message, "the operator has 46 more permissions")
 }
 
-// TestTheCostOfPermissionsGrowsWithTheirNumber checks the largest spec and the largest plans that the API server
+// TestTheCostOfPermissionsGrowsLinearly checks the largest spec and the largest InstallPlans that the API server
 // stores.
-func TestTheCostOfPermissionsGrowsWithTheirNumber(t *testing.T) {
+func TestTheCostOfPermissionsGrowsLinearly(t *testing.T) {
 	allocations := func(permissions int) float64 {
 		in := withManyPermissions(permissions).input(t)
 		return testing.AllocsPerRun(1, func() { require.Len(t, reconciled(t, in).Diagnostics, 6) })
@@ -572,14 +576,14 @@ func TestTheCostOfPermissionsGrowsWithTheirNumber(t *testing.T) {
 	require.Less(t, allocations(1000), 2.5*allocations(500))
 }
 
-// withManyPermissions returns a world in which a CSV asks for many permissions that eleven unfinished plans contain.
+// withManyPermissions returns a world in which a CSV has many permissions. Eleven unfinished InstallPlans contain them.
 func withManyPermissions(size int) *world {
 	w := withoutAPIs("")
 	w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
 	for i := range size {
 		one := secrets
 		one.ResourceNames = []string{fmt.Sprint(i)}
-		w.ask("cool", one)
+		w.addPermission("cool", one)
 	}
 	w.csv.Spec.Replaces = "cool.v0"
 	w.more = liftedOf("cool.v0", "uid-cool.v0")
@@ -596,51 +600,51 @@ func withManyPermissions(size int) *world {
 	return w
 }
 
-// TestWhatOLMGrantedWithoutAPlanIsReported checks that a permission which OLM granted to a forged Role stays, and that
+// TestUnprovenPermissionsOfOLMAreReported checks that a permission that OLM granted for a forged Role stays, and that
 // Assess reports it.
-func TestWhatOLMGrantedWithoutAPlanIsReported(t *testing.T) {
+func TestUnprovenPermissionsOfOLMAreReported(t *testing.T) {
 	for _, target := range []string{"", "a"} {
 		w := withoutAPIs(target)
 		w.liftAsOLM(target)
-		said, err := permissions.Assess(w.input(t))
+		reported, err := permissions.Assess(w.input(t))
 		require.NoError(t, err)
-		require.Empty(t, said, "a plan proves it")
-		w.sweep()
+		require.Empty(t, reported, "a plan proves it")
+		w.deletePlan()
 		require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result)
-		said, err = permissions.Assess(w.input(t))
+		reported, err = permissions.Assess(w.input(t))
 		require.NoError(t, err)
-		require.Len(t, said, 1)
-		require.Equal(t, permissions.ReasonAdoptedPermission, said[0].Reason)
-		_, value, found := strings.Cut(said[0].Message, permissions.AnnotationAllowed+"=")
-		require.True(t, found, said[0].Message)
+		require.Len(t, reported, 1)
+		require.Equal(t, permissions.ReasonAdoptedPermission, reported[0].Reason)
+		_, value, found := strings.Cut(reported[0].Message, permissions.AnnotationAllowed+"=")
+		require.True(t, found, reported[0].Message)
 		approval := map[string]string{permissions.AnnotationAllowed: strings.Fields(value)[0]}
 		w.put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "ns", ResourceVersion: "1", Annotations: approval}})
-		said, err = permissions.Assess(w.input(t))
+		reported, err = permissions.Assess(w.input(t))
 		require.NoError(t, err)
-		require.Empty(t, said)
+		require.Empty(t, reported)
 	}
 	w := withoutAPIs("a")
 	w.target("a")
-	w.settle(t)
-	w.sweep()
-	said, err := permissions.Assess(w.input(t))
+	w.converge(t)
+	w.deletePlan()
+	reported, err := permissions.Assess(w.input(t))
 	require.NoError(t, err)
-	require.Empty(t, said, "the library recorded it")
+	require.Empty(t, reported, "the library recorded it")
 }
 
-// TestAPermissionIsRecordedBeforeItsNamespacesExist checks that an operator which is being installed keeps its proof
-// for target namespaces that are created after the plan was swept, and that one which runs writes nothing for them.
+// TestAPermissionIsRecordedBeforeItsNamespacesExist checks that an operator that is being installed keeps its proof for
+// target namespaces that are created after its InstallPlan was deleted. An operator that runs gets no such record.
 func TestAPermissionIsRecordedBeforeItsNamespacesExist(t *testing.T) {
 	w := withoutAPIs("a")
 	require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result, "it is Succeeded")
 	installAgain(w)
-	w.settle(t)
+	w.converge(t)
 	require.Len(t, w.more, 1)
 	require.Empty(t, w.more[0].(*rbacv1.ClusterRole).Rules)
-	w.sweep()
+	w.deletePlan()
 	require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result)
 	hold(w.csv, succeeded, "InstallSucceeded", "", 0)
 	w.target("a")
-	w.settle(t)
+	w.converge(t)
 	w.requireGranted(t, "a")
 }

@@ -2,6 +2,8 @@
 
 package permissions
 
+import "github.com/olmcore/olm/csv/internal/read"
+
 // Reasons of this package's Causes.
 const (
 	// ReasonPermissions means that a role or binding is created or updated where the operator watches. It gets the
@@ -22,7 +24,7 @@ const (
 const (
 	// ReasonNotObserved means that a list was not read, so the objects that depend on it stay as they are. Give the
 	// caller access to the kind in the message.
-	ReasonNotObserved = "NotObserved"
+	ReasonNotObserved = read.ReasonNotObserved
 	// ReasonNameConflict means that an object of another owner has a name that the library needs. The object is not
 	// changed, and the operator or its users lack the permissions. Rename or delete the object.
 	ReasonNameConflict = "NameConflict"

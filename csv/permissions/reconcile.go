@@ -3,27 +3,19 @@
 package permissions
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/csv/internal/refused"
 	"github.com/olmcore/olm/olmcore"
 )
 
-const (
-	// unreadPace is the time after which lists that were not read are requested again.
-	unreadPace = 5 * time.Second
-	// conflictPace is the time after which an object of another owner with a needed name is read again.
-	conflictPace = time.Minute
-)
+// conflictPace is the time after which an object of another owner with a needed name is read again.
+const conflictPace = time.Minute
 
 // Reconcile returns the writes that grant the permissions of one ClusterServiceVersion where its operator watches. It
 // also returns the writes of the ClusterRoles for the APIs that the ClusterServiceVersion provides. Grants stay as they
@@ -35,7 +27,7 @@ const (
 // ensureClusterRolesForCSV.
 // Differs: see docs/deviations.md.
 func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
+	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 
 // Assess returns all Diagnostics about a ClusterServiceVersion. They include those that Reconcile returns only together
@@ -57,47 +49,26 @@ func (in *Input) HasTargets() bool {
 
 // decide returns the Result of Reconcile. Without an action it contains no lasting Diagnostics, so that an operator at
 // rest gets a Checkpoint.
-func decide(in *Input) olmcore.Result {
-	res, lasting := assess(in)
-	if len(res.Actions) > 0 {
-		res.Diagnostics = append(res.Diagnostics, lasting...)
+func decide(in Input) olmcore.Result {
+	res, lasting := assess(&in)
+	if len(res.Actions) == 0 {
+		return res
 	}
-	return res
+	return res.And(olmcore.Result{Diagnostics: lasting})
 }
 
 // assess returns the Result of Reconcile without the lasting Diagnostics, and these. They report permissions that stay
 // although a new operator would not get them, and APIs and Roles that are not granted elsewhere.
 func assess(in *Input) (res olmcore.Result, lasting []olmcore.Diagnostic) {
-	c := in.ClusterServiceVersion
-	if !isDecided(c) {
-		return res, nil
+	if !isDecided(in.ClusterServiceVersion) {
+		return olmcore.Result{}, nil
 	}
-	grants, sound := grantsOf(c)
-	where := scopeOf(c, in.OperatorGroups.Items)
-	apis := providedAPIs(c)
-	if !sound { // package csv reports the error of the spec. Only what the group withdraws is deleted
-		where.known, apis = where.known && !where.cluster && len(where.namespaces) == 0, nil
-	}
-	observed := newIndex(in)
-	var next plan
-	unread := unreadToLift(in, grants, where)
-	if len(unread) == 0 && where.known {
-		open := needProof(in, observed, grants, where)
-		if unread = unreadToApprove(in, open); len(unread) == 0 {
-			next = lift(in, observed, grants, where, approve(in, open, where))
-		}
-	}
-	lasting = unlifted(in, where)
-	if where.known {
-		lasting = append(lasting, unprovenAdopted(in, observed, grants, where)...)
-	}
-	if more := unreadToProvide(in, apis); len(more) > 0 {
-		unread = append(unread, more...)
-	} else {
-		provided, unprovided := provide(in, apis)
-		next.desired, lasting = append(next.desired, provided...), append(lasting, unprovided...)
-	}
-	return next.result(in, observed, unread), lasting
+	f := observe(in)
+	grants, unreadGrants := decideGrants(f)
+	roles, unprovided, unreadRoles := provide(f)
+	unread := slices.Compact(slices.Sorted(slices.Values(slices.Concat(unreadGrants, unreadRoles))))
+	res = grants.and(plan{desired: roles}).result(f, unread)
+	return holdRejected(f, res), slices.Concat(unlifted(f), unprovenAdopted(f), unprovided)
 }
 
 // isDecided reports whether Reconcile decides about a ClusterServiceVersion. It is not a copy, is not being deleted,
@@ -106,124 +77,58 @@ func isDecided(c *v1alpha1.ClusterServiceVersion) bool {
 	return c.DeletionTimestamp == nil && !c.IsCopied() && owned.IsLabelValue(c.Name)
 }
 
-// result returns the actions and Diagnostics of a plan. unread names the lists that were not read.
-func (p plan) result(in *Input, observed index, unread []string) (res olmcore.Result) {
-	res.Diagnostics = p.diagnostics
-	if len(unread) > 0 {
-		slices.Sort(unread)
-		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(in.ClusterServiceVersion), "",
-			"what these lists would decide stays as it is, as they were not read: %s", strings.Join(slices.Compact(unread), ", ")))
-		res.Requeue(unreadPace)
+// decideGrants returns the plan for the permissions of a CSV. If a list was not read that decides about them, it
+// returns an empty plan and the names of the unread lists.
+func decideGrants(f *facts) (next plan, unread []string) {
+	unread = unreadToLift(f)
+	if len(unread) > 0 || !f.scope.known {
+		return plan{}, unread
 	}
-	for _, d := range p.desired {
-		d.compare(observed, &res)
+	open := needProof(f)
+	if unread = unreadToApprove(f, open); len(unread) > 0 {
+		return plan{}, unread
 	}
-	res.Actions = append(res.Actions, p.removals...)
-	return holdRejected(in, res)
+	return lift(f, approve(f, open)), nil
 }
 
 // unreadToLift returns the names of the unread lists that decide where the permissions hold.
-func unreadToLift(in *Input, grants []grant, where scope) []string {
-	unread := read.Missing(in.OperatorGroups, "OperatorGroups")
-	if where.known {
-		unread = append(unread, read.Missing(in.ClusterRoles, "ClusterRoles")...)
-		unread = append(unread, read.Missing(in.ClusterRoleBindings, "ClusterRoleBindings")...)
+func unreadToLift(f *facts) []string {
+	unread := read.Missing(f.in.OperatorGroups, "OperatorGroups")
+	if f.scope.known {
+		unread = append(unread, read.Missing(f.in.ClusterRoles, "ClusterRoles")...)
+		unread = append(unread, read.Missing(f.in.ClusterRoleBindings, "ClusterRoleBindings")...)
 	}
-	if len(where.namespaces) > 0 {
-		unread = append(unread, read.Missing(in.Copies, "copies of the ClusterServiceVersion")...)
+	if len(f.scope.namespaces) > 0 {
+		unread = append(unread, read.Missing(f.in.Copies, "copies of the ClusterServiceVersion")...)
 	}
-	if where.cluster && len(grants) > 0 || len(where.namespaces) > 0 {
+	if f.scope.cluster && len(f.grants) > 0 || len(f.scope.namespaces) > 0 {
 		unread = append(unread, slices.Concat(
-			read.Missing(in.ServiceAccounts, "ServiceAccounts"), read.Missing(in.Roles, "Roles"), read.Missing(in.RoleBindings, "RoleBindings"),
+			read.Missing(f.in.ServiceAccounts, "ServiceAccounts"),
+			read.Missing(f.in.Roles, "Roles"),
+			read.Missing(f.in.RoleBindings, "RoleBindings"),
 		)...)
 	}
 	return unread
 }
 
 // unreadToApprove returns the names of the unread lists that may prove permissions.
-func unreadToApprove(in *Input, open []grant) []string {
+func unreadToApprove(f *facts, open []grant) []string {
 	if len(open) == 0 {
 		return nil
 	}
-	return append(read.Missing(in.InstallPlans, "InstallPlans"), read.Missing(in.Namespaces, "Namespaces")...)
-}
-
-// unreadToProvide returns the names of the unread lists that decide about the ClusterRoles for APIs.
-func unreadToProvide(in *Input, apis []providedAPI) (unread []string) {
-	if len(apis) > 0 {
-		unread = read.Missing(in.ClusterRoles, "ClusterRoles")
-	}
-	if slices.ContainsFunc(apis, func(a providedAPI) bool { return a.crd != "" }) {
-		unread = append(unread, read.Missing(in.CustomResourceDefinitions, "CustomResourceDefinitions")...)
-	}
-	if slices.ContainsFunc(apis, func(a providedAPI) bool { return a.service != "" }) {
-		unread = append(unread, read.Missing(in.APIServices, "APIServices")...)
-	}
-	return unread
+	return append(read.Missing(f.in.InstallPlans, "InstallPlans"), read.Missing(f.in.Namespaces, "Namespaces")...)
 }
 
 // holdRejected returns the Result without the writes that the API server rejected a short time ago, and with
 // Diagnostics about them.
-func holdRejected(in *Input, res olmcore.Result) olmcore.Result {
-	due, rejected := refused.Due(res.Actions, in.LastRun, in.Now)
+func holdRejected(f *facts, res olmcore.Result) olmcore.Result {
+	due, rejected := refused.Due(res.Actions, f.in.LastRun, f.in.Now)
 	res.Actions = due
 	for _, w := range rejected {
-		res.Requeue(w.RetryIn)
-		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, w.Target, "",
-			"the API server refuses to %s it: %s", w.Verb, w.Message))
+		res = res.And(olmcore.Result{RequeueAfter: w.RetryIn, Diagnostics: []olmcore.Diagnostic{
+			olmcore.Diagnose(olmcore.Warning, ReasonRefused, w.Target, "",
+				"the API server rejected the last attempt to %s it: %s", w.Verb, w.Message),
+		}})
 	}
 	return res
-}
-
-// scope is where the permissions of a ClusterServiceVersion hold in addition to its own namespace: in the whole
-// cluster, in namespaces, or nowhere.
-type scope struct {
-	// known is false if the targets of the OperatorGroup are not known.
-	known bool
-	// cluster is true for the whole cluster. Otherwise namespaces contains the target namespaces.
-	cluster    bool
-	namespaces []string
-	// reason says why the permissions do not hold in the whole cluster. It is empty if they do.
-	reason string
-}
-
-// scopeOf returns the scope that the only OperatorGroup of the namespace gives. It is empty for an operator that does
-// not support the targets of the group, and for one that was stopped because of its APIs.
-func scopeOf(c *v1alpha1.ClusterServiceVersion, groups []*operatorsv1.OperatorGroup) scope {
-	g, _ := group.Alone(groups, c.Namespace)
-	if g == nil {
-		return scope{}
-	}
-	targets, computed := group.TargetsOf(g)
-	if !computed {
-		return scope{}
-	}
-	s := scope{known: true}
-	switch {
-	case group.IsShutOut(c):
-		s.reason = "ClusterServiceVersion " + c.Name + " is stopped because of the APIs that it provides"
-		return s
-	case group.Unsupported(c, targets) != "":
-		s.reason = "ClusterServiceVersion " + c.Name + " does not support the targets of OperatorGroup " + g.Name
-		return s
-	case !targets.All():
-		s.reason = "OperatorGroup " + g.Name + " does not target all namespaces"
-	}
-	s.cluster = targets.All()
-	s.namespaces = slices.DeleteFunc(targets.Named(), func(n string) bool { return n == c.Namespace })
-	return s
-}
-
-// maxNamespaces is the number of namespaces that a scope names at most.
-const maxNamespaces = 5
-
-// String returns the scope in words, for messages.
-func (s scope) String() string {
-	switch n := len(s.namespaces); {
-	case s.cluster:
-		return "all namespaces"
-	case n > maxNamespaces:
-		return fmt.Sprintf("namespaces %s and %d more", strings.Join(s.namespaces[:maxNamespaces], ", "), n-maxNamespaces)
-	}
-	return group.Targets(s.namespaces).String()
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// withoutAPIs is a world whose operator provides no API.
+// withoutAPIs returns a world whose operator provides no API.
 func withoutAPIs(targets ...string) *world {
 	w := newWorld(targets...)
 	w.csv.Spec.CustomResourceDefinitions.Owned, w.crd = nil, nil
@@ -31,9 +31,9 @@ var (
 	subjects   = []rbacv1.Subject{{Kind: "ServiceAccount", Name: "cool", Namespace: "ns"}}
 )
 
-// TestAnOperatorOfAllNamespacesHasItsPermissionsInTheCluster has OLM's case of role lifting, with the right to read
+// TestPermissionsAreLiftedForAllNamespaces contains OLM's case of lifting Roles, with the permission to read
 // namespaces.
-func TestAnOperatorOfAllNamespacesHasItsPermissionsInTheCluster(t *testing.T) {
+func TestPermissionsAreLiftedForAllNamespaces(t *testing.T) {
 	w := withoutAPIs("")
 	labels := func(hash string) map[string]string {
 		return map[string]string{
@@ -55,7 +55,7 @@ func TestAnOperatorOfAllNamespacesHasItsPermissionsInTheCluster(t *testing.T) {
 	requireInTurn(t, w, olmcore.CreateOf(role, why), olmcore.CreateOf(binding, why))
 }
 
-// requireInTurn: a role is bound once it is there as it should be.
+// requireInTurn checks that a binding is created after its role exists with the desired content.
 func requireInTurn(t *testing.T, w *world, actions ...olmcore.Action) {
 	t.Helper()
 	for _, a := range actions {
@@ -68,10 +68,10 @@ func requireInTurn(t *testing.T, w *world, actions ...olmcore.Action) {
 	require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result)
 }
 
-// TestAnOperatorHasItsPermissionsInTheNamespacesThatItWatches, as objects of the copies there.
-func TestAnOperatorHasItsPermissionsInTheNamespacesThatItWatches(t *testing.T) {
+// TestPermissionsAreCopiedIntoTargetNamespaces checks that the copied CSVs own them.
+func TestPermissionsAreCopiedIntoTargetNamespaces(t *testing.T) {
 	w := withoutAPIs("a", "b", "ns")
-	w.more = []olmcore.Object{copyIn("a")} // that of b is not made yet
+	w.more = []olmcore.Object{copyIn("a")} // namespace b has none yet
 	labels := func(hash string) map[string]string {
 		return map[string]string{
 			"olm.owner": "cool.v1", "olm.owner.namespace": "a", "olm.owner.kind": "ClusterServiceVersion",
@@ -100,13 +100,13 @@ func TestAnOperatorHasItsPermissionsInTheNamespacesThatItWatches(t *testing.T) {
 	res := reconciled(t, w.input(t)).Result
 	require.Equal(t, olmcore.CreateOf(record, olmcore.Cause{
 		Reason:  permissions.ReasonPermissionRecorded,
-		Message: "it has no rules, and records a permission that the operator has in namespaces which it watches",
+		Message: "it has no rules, and records a permission of the operator in its target namespaces",
 	}), res.Actions[0])
 	w.apply(res.Actions[:1])
 	requireInTurn(t, w, olmcore.CreateOf(role, why), olmcore.CreateOf(binding, why))
 }
 
-// anywhere grants the ServiceAccount rules in the cluster, as an administrator does.
+// anywhere returns objects by which an administrator grants the ServiceAccount rules in the whole cluster.
 func anywhere(rules ...rbacv1.PolicyRule) []olmcore.Object {
 	return []olmcore.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "generous", UID: "g", ResourceVersion: "1"}, Rules: rules},
@@ -117,8 +117,7 @@ func anywhere(rules ...rbacv1.PolicyRule) []olmcore.Object {
 	}
 }
 
-// TestWhenPermissionsAreGranted for the first time.
-func TestWhenPermissionsAreGranted(t *testing.T) {
+func TestConditionsForTheFirstGrant(t *testing.T) {
 	name := newWorld("").role.Name
 	inCluster, inA := []string{"create ClusterRole " + name}, []string{"create ClusterRole " + name, "create Role a/" + name}
 	for title, c := range map[string]struct {
@@ -126,53 +125,69 @@ func TestWhenPermissionsAreGranted(t *testing.T) {
 		change  func(w *world)
 		want    []string
 	}{
-		"a group of all namespaces":             {[]string{""}, func(*world) {}, inCluster},
-		"a group of its own namespace":          {[]string{"ns"}, func(*world) {}, nil},
-		"a group of another namespace":          {[]string{"a"}, func(*world) {}, inA},
-		"a group of several":                    {[]string{"a", "ns"}, func(*world) {}, inA},
-		"the targets are not computed":          {[]string{""}, func(w *world) { w.group.Status.Namespaces, w.group.Status.LastUpdated = nil, nil }, nil},
-		"there is no group":                     {[]string{""}, func(w *world) { w.group = nil }, nil},
-		"there are two groups":                  {[]string{""}, func(w *world) { g := w.group.DeepCopy(); g.Name, g.UID = "two", "two"; w.more = append(w.more, g) }, nil},
-		"an operator that does not support all": {[]string{""}, func(w *world) { w.csv.Spec.InstallModes = w.csv.Spec.InstallModes[:3] }, nil},
-		"one that was stopped for its APIs": {[]string{""}, func(w *world) {
+		"a group of all namespaces":    {[]string{""}, func(*world) {}, inCluster},
+		"a group of its own namespace": {[]string{"ns"}, func(*world) {}, nil},
+		"a group of another namespace": {[]string{"a"}, func(*world) {}, inA},
+		"a group of several":           {[]string{"a", "ns"}, func(*world) {}, inA},
+		"the targets are not computed": {[]string{""}, func(w *world) { w.group.Status.Namespaces, w.group.Status.LastUpdated = nil, nil }, nil},
+		"there is no group":            {[]string{""}, func(w *world) { w.group = nil }, nil},
+		"there are two groups": {
+			[]string{""}, func(w *world) { g := w.group.DeepCopy(); g.Name, g.UID = "two", "two"; w.more = append(w.more, g) }, nil,
+		},
+		"unsupported targets": {[]string{""}, func(w *world) { w.csv.Spec.InstallModes = w.csv.Spec.InstallModes[:3] }, nil},
+		"stopped because of its APIs": {[]string{""}, func(w *world) {
 			hold(w.csv, v1alpha1.CSVPhaseFailed, "InterOperatorGroupOwnerConflict", "", time.Hour)
 		}, nil},
-		"its requirements are not met":     {[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhasePending, "RequirementsNotMet", "", time.Hour) }, nil},
-		"it is new":                        {[]string{""}, func(w *world) { hold(w.csv, "", "", "", 0) }, nil},
-		"its phase is unknown":             {[]string{""}, func(w *world) { hold(w.csv, "Unknown", "x", "", 0) }, nil},
-		"it is about to be installed":      {[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhaseInstallReady, "AllRequirementsMet", "", 0) }, inCluster},
-		"it failed, maybe for want of it":  {[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhaseFailed, "ComponentUnhealthy", "", 0) }, inCluster},
-		"a newer version replaces it":      {[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhaseReplacing, "BeingReplaced", "", 0) }, inCluster},
-		"it goes":                          {[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhaseDeleting, "Replaced", "", 0) }, nil},
-		"it is deleted":                    {[]string{""}, func(w *world) { w.csv.DeletionTimestamp = ago(0) }, nil},
-		"it is a copy":                     {[]string{""}, func(w *world) { w.csv.Labels["olm.copiedFrom"] = "else" }, nil},
-		"it has no permissions":            {[]string{""}, func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil }, nil},
-		"a rule of it is invalid":          {[]string{""}, func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = nil }, nil},
-		"its ServiceAccount is missing":    {[]string{""}, func(w *world) { w.account = nil }, nil},
-		"the account is another version's": {[]string{""}, func(w *world) { w.account.OwnerReferences[0].UID = "other" }, nil},
-		"the account is a user's":          {[]string{""}, func(w *world) { w.account.OwnerReferences = nil }, inCluster},
-		"the Role is missing":              {[]string{""}, func(w *world) { w.role = nil }, nil},
-		"the RoleBinding is missing":       {[]string{"a"}, func(w *world) { w.binding = nil }, nil},
-		"the copy is missing":              {[]string{"a"}, func(w *world) { w.more = nil }, nil},
-		"the copy goes":                    {[]string{"a"}, func(w *world) { w.more[0].SetDeletionTimestamp(ago(0)); w.more[0].SetFinalizers([]string{"x"}) }, nil},
-		"the copy has no UID":              {[]string{"a"}, func(w *world) { w.more[0].SetUID("") }, nil},
-		"the copy is another operator's":   {[]string{"a"}, func(w *world) { w.more[0].GetLabels()["olm.copiedFrom"] = "else" }, nil},
-		"the cluster grants it anyway":     {[]string{""}, func(w *world) { w.more = anywhere(pods) }, nil},
-		"and so it is in each namespace":   {[]string{"a"}, func(w *world) { w.more = append(w.more, anywhere(pods)...) }, nil},
-		"the cluster grants a part of it": {[]string{""}, func(w *world) {
+		"its requirements are not met": {
+			[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhasePending, "RequirementsNotMet", "", time.Hour) }, nil,
+		},
+		"it has no phase":      {[]string{""}, func(w *world) { hold(w.csv, "", "", "", 0) }, nil},
+		"its phase is unknown": {[]string{""}, func(w *world) { hold(w.csv, "Unknown", "x", "", 0) }, nil},
+		"it is InstallReady": {
+			[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhaseInstallReady, "AllRequirementsMet", "", 0) }, inCluster,
+		},
+		"it failed": {
+			[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhaseFailed, "ComponentUnhealthy", "", 0) }, inCluster,
+		},
+		"a newer version replaces it": {
+			[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhaseReplacing, "BeingReplaced", "", 0) }, inCluster,
+		},
+		"it is Deleting":        {[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhaseDeleting, "Replaced", "", 0) }, nil},
+		"it is being deleted":   {[]string{""}, func(w *world) { w.csv.DeletionTimestamp = ago(0) }, nil},
+		"it is a copy":          {[]string{""}, func(w *world) { w.csv.Labels["olm.copiedFrom"] = "else" }, nil},
+		"it has no permissions": {[]string{""}, func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil }, nil},
+		"one rule is invalid": {
+			[]string{""}, func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = nil }, nil,
+		},
+		"its ServiceAccount is missing": {[]string{""}, func(w *world) { w.account = nil }, nil},
+		"the account is of another CSV": {[]string{""}, func(w *world) { w.account.OwnerReferences[0].UID = "other" }, nil},
+		"a user owns the account":       {[]string{""}, func(w *world) { w.account.OwnerReferences = nil }, inCluster},
+		"the Role is missing":           {[]string{""}, func(w *world) { w.role = nil }, nil},
+		"the RoleBinding is missing":    {[]string{"a"}, func(w *world) { w.binding = nil }, nil},
+		"the copy is missing":           {[]string{"a"}, func(w *world) { w.more = nil }, nil},
+		"the copy is being deleted": {
+			[]string{"a"}, func(w *world) { w.more[0].SetDeletionTimestamp(ago(0)); w.more[0].SetFinalizers([]string{"x"}) }, nil,
+		},
+		"the copy has no UID":        {[]string{"a"}, func(w *world) { w.more[0].SetUID("") }, nil},
+		"the copy is of another CSV": {[]string{"a"}, func(w *world) { w.more[0].GetLabels()["olm.copiedFrom"] = "else" }, nil},
+		"granted by the cluster":     {[]string{""}, func(w *world) { w.more = anywhere(pods) }, nil},
+		"granted, with two targets":  {[]string{"a"}, func(w *world) { w.more = append(w.more, anywhere(pods)...) }, nil},
+		"partly granted by the cluster": {[]string{""}, func(w *world) {
 			w.more = anywhere(rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}})
 		}, inCluster},
 		"the group's account is not confirmed": {[]string{""}, func(w *world) { w.group.Spec.ServiceAccountName = "weak" }, nil},
-		"the Role is not the CSV's":            {[]string{""}, func(w *world) { w.role.OwnerReferences[0].UID = "other" }, []string{"say RoleChanged"}},
-		"the Role has not the owner labels":    {[]string{""}, func(w *world) { w.role.Labels = nil }, []string{"say RoleChanged"}},
+		"the Role has other owners": {
+			[]string{""}, func(w *world) { w.role.OwnerReferences[0].UID = "other" }, []string{"report RoleChanged"},
+		},
+		"the Role lacks owner labels": {[]string{""}, func(w *world) { w.role.Labels = nil }, []string{"report RoleChanged"}},
 		"the Role grants less": {[]string{"a"}, func(w *world) {
 			w.role.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}
-		}, []string{"say RoleChanged"}},
-		"the Role grants more":           {[]string{"a"}, func(w *world) { w.role.Rules = append(w.role.Rules, namespaces) }, inA},
-		"the binding is not the CSV's":   {[]string{""}, func(w *world) { w.binding.OwnerReferences = nil }, []string{"say RoleChanged"}},
-		"the binding is of another role": {[]string{""}, func(w *world) { w.binding.RoleRef.Name = "other" }, []string{"say RoleChanged"}},
-		"the binding binds another":      {[]string{""}, func(w *world) { w.binding.Subjects[0].Name = "other" }, []string{"say RoleChanged"}},
-		"the binding binds more subjects": {[]string{""}, func(w *world) {
+		}, []string{"report RoleChanged"}},
+		"the Role grants more":         {[]string{"a"}, func(w *world) { w.role.Rules = append(w.role.Rules, namespaces) }, inA},
+		"the binding has other owners": {[]string{""}, func(w *world) { w.binding.OwnerReferences = nil }, []string{"report RoleChanged"}},
+		"the binding has another role": {[]string{""}, func(w *world) { w.binding.RoleRef.Name = "other" }, []string{"report RoleChanged"}},
+		"it binds another account":     {[]string{""}, func(w *world) { w.binding.Subjects[0].Name = "other" }, []string{"report RoleChanged"}},
+		"it binds more accounts": {[]string{""}, func(w *world) {
 			w.binding.Subjects = append(w.binding.Subjects, rbacv1.Subject{Kind: "User", Name: "eve"})
 		}, inCluster},
 	} {
@@ -182,14 +197,14 @@ func TestWhenPermissionsAreGranted(t *testing.T) {
 				w.more = []olmcore.Object{copyIn("a")}
 			}
 			c.change(w)
-			require.Equal(t, c.want, words(reconciled(t, w.input(t)).Result))
+			require.Equal(t, c.want, lines(reconciled(t, w.input(t)).Result))
 		})
 	}
 }
 
-// TestWhatWasGrantedIsKeptAndWithdrawn: a form that differs is repaired, what is not granted any more goes, and what
-// belongs to another is left alone.
-func TestWhatWasGrantedIsKeptAndWithdrawn(t *testing.T) {
+// TestGrantsAreRepairedAndWithdrawn checks that changed grants are repaired, that grants which are no longer desired
+// are deleted, and that objects of other owners stay as they are.
+func TestGrantsAreRepairedAndWithdrawn(t *testing.T) {
 	name := newWorld("").role.Name
 	clusterRole := func(w *world) *rbacv1.ClusterRole { return find[*rbacv1.ClusterRole](w, "", name) }
 	clusterBinding := func(w *world) *rbacv1.ClusterRoleBinding { return find[*rbacv1.ClusterRoleBinding](w, "", name) }
@@ -203,38 +218,61 @@ func TestWhatWasGrantedIsKeptAndWithdrawn(t *testing.T) {
 		change func(w *world)
 		want   []string
 	}{
-		"nothing changed":                {"", func(*world) {}, nil},
-		"a rule was added":               {"", func(w *world) { clusterRole(w).Rules = append(clusterRole(w).Rules, everything) }, []string{"update ClusterRole " + name}},
-		"a rule is missing":              {"", func(w *world) { clusterRole(w).Rules = clusterRole(w).Rules[:1] }, []string{"update ClusterRole " + name}},
-		"it aggregates others":           {"", func(w *world) { clusterRole(w).AggregationRule = &rbacv1.AggregationRule{} }, []string{"update ClusterRole " + name}},
-		"OLM lifted it":                  {"", func(w *world) { delete(clusterRole(w).Labels, "olm.copiedFrom") }, []string{"update ClusterRole " + name}},
-		"an earlier CSV of the name did": {"", func(w *world) { clusterRole(w).Labels["olm.owner.uid"] = "before" }, []string{"update ClusterRole " + name}},
+		"nothing changed": {"", func(*world) {}, nil},
+		"a rule was added": {
+			"", func(w *world) { clusterRole(w).Rules = append(clusterRole(w).Rules, everything) }, []string{"update ClusterRole " + name},
+		},
+		"a rule is missing": {
+			"", func(w *world) { clusterRole(w).Rules = clusterRole(w).Rules[:1] }, []string{"update ClusterRole " + name},
+		},
+		"it aggregates others": {
+			"", func(w *world) { clusterRole(w).AggregationRule = &rbacv1.AggregationRule{} }, []string{"update ClusterRole " + name},
+		},
+		"OLM lifted it": {
+			"", func(w *world) { delete(clusterRole(w).Labels, "olm.copiedFrom") }, []string{"update ClusterRole " + name},
+		},
+		"an earlier CSV lifted it": {
+			"", func(w *world) { clusterRole(w).Labels["olm.owner.uid"] = "before" }, []string{"update ClusterRole " + name},
+		},
 		"a subject was added": {"", func(w *world) {
 			clusterBinding(w).Subjects = append(clusterBinding(w).Subjects, rbacv1.Subject{Kind: "User", Name: "eve"})
 		}, []string{"update ClusterRoleBinding " + name}},
-		"it binds another role": {"", func(w *world) { clusterBinding(w).RoleRef.Name = "cluster-admin" }, []string{"delete ClusterRoleBinding " + name}},
-		"it is gone":            {"", func(w *world) { w.more = w.more[1:] }, []string{"create ClusterRole " + name}},
-		"its binding is gone while it is on its way out": {"", func(w *world) {
+		"it binds another role": {
+			"", func(w *world) { clusterBinding(w).RoleRef.Name = "cluster-admin" }, []string{"delete ClusterRoleBinding " + name},
+		},
+		"the role is missing": {"", func(w *world) { w.more = w.more[1:] }, []string{"create ClusterRole " + name}},
+		"the binding is missing, the role is being deleted": {"", func(w *world) {
 			w.more = w.more[:1]
 			clusterRole(w).DeletionTimestamp, clusterRole(w).Finalizers = ago(0), []string{"x"}
 		}, nil},
-		"both are others'": {"", func(w *world) { clusterRole(w).Labels, clusterBinding(w).Labels = nil, nil }, []string{"say NameConflict"}},
-		"it is another's, and its binding on its way out": {"", func(w *world) {
+		"both have another owner": {
+			"", func(w *world) { clusterRole(w).Labels, clusterBinding(w).Labels = nil, nil }, []string{"report NameConflict"},
+		},
+		"the role has another owner, the binding is being deleted": {"", func(w *world) {
 			clusterRole(w).Labels = nil
 			clusterBinding(w).DeletionTimestamp, clusterBinding(w).Finalizers = ago(0), []string{"x"}
-		}, []string{"say NameConflict"}},
-		"the group targets its own namespace, and one is on its way out": {"", func(w *world) {
+		}, []string{"report NameConflict"}},
+		"withdrawn while one is being deleted": {"", func(w *world) {
 			w.group.Status.Namespaces = []string{"ns"}
 			clusterRole(w).DeletionTimestamp, clusterRole(w).Finalizers = ago(0), []string{"x"}
 		}, withdrawn[:1]},
-		"its binding is gone":             {"", func(w *world) { w.more = w.more[:1] }, []string{"create ClusterRoleBinding " + name}},
-		"gone, and a rule was added":      {"", func(w *world) { w.more = w.more[:1]; clusterRole(w).Rules = append(clusterRole(w).Rules, everything) }, []string{"update ClusterRole " + name}},
-		"gone, and the role is another's": {"", func(w *world) { w.more = w.more[:1]; clusterRole(w).Labels = nil }, []string{"say NameConflict"}},
-		"it is on its way out":            {"", func(w *world) { clusterRole(w).DeletionTimestamp, clusterRole(w).Finalizers = ago(0), []string{"x"} }, nil},
-		"others labelled it":              {"", func(w *world) { clusterRole(w).Labels["operators.coreos.com/cool.ns"] = "" }, nil},
-		"it is another's":                 {"", func(w *world) { clusterRole(w).Labels = nil }, []string{"delete ClusterRoleBinding " + name, "say NameConflict"}},
-		"another CSV's":                   {"", func(w *world) { clusterRole(w).Labels["olm.owner"] = "hot.v1" }, []string{"delete ClusterRoleBinding " + name, "say NameConflict"}},
-		"the cluster grants it by now":    {"", func(w *world) { w.more = append(w.more, anywhere(pods)...) }, nil},
+		"the binding is missing": {"", func(w *world) { w.more = w.more[:1] }, []string{"create ClusterRoleBinding " + name}},
+		"binding missing, rule added": {
+			"", func(w *world) { w.more = w.more[:1]; clusterRole(w).Rules = append(clusterRole(w).Rules, everything) }, []string{"update ClusterRole " + name},
+		},
+		"binding missing, role not ours": {"", func(w *world) { w.more = w.more[:1]; clusterRole(w).Labels = nil }, []string{"report NameConflict"}},
+		"it is on its way out": {
+			"", func(w *world) { clusterRole(w).DeletionTimestamp, clusterRole(w).Finalizers = ago(0), []string{"x"} }, nil,
+		},
+		"others labelled it": {"", func(w *world) { clusterRole(w).Labels["operators.coreos.com/cool.ns"] = "" }, nil},
+		"it is another's": {
+			"", func(w *world) { clusterRole(w).Labels = nil }, []string{"delete ClusterRoleBinding " + name, "report NameConflict"},
+		},
+		"another CSV's": {
+			"", func(w *world) { clusterRole(w).Labels["olm.owner"] = "hot.v1" },
+			[]string{"delete ClusterRoleBinding " + name, "report NameConflict"},
+		},
+		"the cluster grants it by now": {"", func(w *world) { w.more = append(w.more, anywhere(pods)...) }, nil},
 		"and a form that differs is repaired all the same": {"", func(w *world) {
 			w.more = append(w.more, anywhere(pods)...)
 			clusterRole(w).Rules = nil
@@ -242,63 +280,70 @@ func TestWhatWasGrantedIsKeptAndWithdrawn(t *testing.T) {
 		"the Role that it came of was deleted":  {"", func(w *world) { w.role, w.binding = nil, nil }, nil},
 		"the ServiceAccount was deleted":        {"", func(w *world) { w.account = nil }, nil},
 		"its requirements are not met any more": {"", func(w *world) { hold(w.csv, v1alpha1.CSVPhasePending, "NeedsReinstall", "", 0) }, nil},
-		"there is no group any more":            {"", func(w *world) { w.group = nil }, nil},
+		"there is no OperatorGroup":             {"", func(w *world) { w.group = nil }, nil},
 		"the group targets its own namespace":   {"", func(w *world) { w.group.Status.Namespaces = []string{"ns"} }, emptied},
 		"the group selects nothing":             {"", func(w *world) { w.group.Status.Namespaces = nil }, emptied},
 		"the operator does not support all":     {"", func(w *world) { w.csv.Spec.InstallModes = w.csv.Spec.InstallModes[:3] }, emptied},
-		"it is withdrawn where OLM lifted it, too": {"", func(w *world) {
+		"withdrawn although OLM lifted it": {"", func(w *world) {
 			w.group.Status.Namespaces = []string{"ns"}
 			delete(clusterRole(w).Labels, "olm.copiedFrom")
 		}, emptied},
-		"it was stopped for its APIs": {"", func(w *world) {
+		"stopped because of its APIs": {"", func(w *world) {
 			hold(w.csv, v1alpha1.CSVPhaseFailed, "CannotModifyStaticOperatorGroupProvidedAPIs", "", 0)
 		}, emptied},
-		"the spec has no permissions any more": {"", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil }, withdrawn},
+		"the spec has no permissions": {"", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil }, withdrawn},
 		"a ClusterRole of the InstallPlan stays": {"", func(w *world) {
 			w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
 			delete(clusterRole(w).Labels, "olm.copiedFrom")
 		}, withdrawn[:1]},
-		"an unsound spec takes nothing away": {"", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName = "" }, nil},
-		"an unsound spec holds nothing that the group takes away": {"", func(w *world) {
+		"an invalid spec withdraws nothing": {
+			"", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName = "" }, nil,
+		},
+		"an invalid spec keeps no grants outside the targets": {"", func(w *world) {
 			w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = nil
 			w.group.Status.Namespaces = []string{"ns"}
 		}, withdrawn},
-		"an unsound spec, copied": {"a", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = nil }, nil},
+		"an invalid spec, copied": {"a", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = nil }, nil},
 		"the account is not confirmed": {"", func(w *world) {
 			w.group.Spec.ServiceAccountName = "weak"
 			clusterRole(w).Rules = nil
 		}, nil},
 
-		"copied, and nothing changed":  {"a", func(*world) {}, nil},
-		"a rule was added to the copy": {"a", func(w *world) { role(w).Rules = append(role(w).Rules, everything) }, []string{"update Role a/" + name}},
+		"copied, and nothing changed": {"a", func(*world) {}, nil},
+		"a rule was added to the copy": {
+			"a", func(w *world) { role(w).Rules = append(role(w).Rules, everything) }, []string{"update Role a/" + name},
+		},
 		"a subject was added to the copy": {"a", func(w *world) {
 			binding(w).Subjects = append(binding(w).Subjects, rbacv1.Subject{Kind: "User", Name: "eve"})
 		}, []string{"update RoleBinding a/" + name}},
 		"the copy binds another role": {
 			"a", func(w *world) { binding(w).RoleRef.Kind = "ClusterRole" }, []string{"delete RoleBinding a/" + name},
 		},
-		"it lost its owner": {
-			"a", func(w *world) { role(w).OwnerReferences = nil }, []string{"delete RoleBinding a/" + name, "say NameConflict"},
+		"its owner is missing": {
+			"a", func(w *world) { role(w).OwnerReferences = nil }, []string{"delete RoleBinding a/" + name, "report NameConflict"},
 		},
-		"it lost a label": {"a", func(w *world) { delete(role(w).Labels, "olm.managed") }, []string{"update Role a/" + name}},
-		"the copied CSV was made again": {
+		"a label is missing": {"a", func(w *world) { delete(role(w).Labels, "olm.managed") }, []string{"update Role a/" + name}},
+		"the copied CSV is recreated": {
 			"a", func(w *world) { w.more[0].SetUID("again") }, []string{"update Role a/" + name, "update RoleBinding a/" + name},
 		},
-		"the copied CSV is gone":        {"a", func(w *world) { w.more = w.more[1:] }, nil},
+		"the copied CSV is missing":     {"a", func(w *world) { w.more = w.more[1:] }, nil},
 		"the namespace is not targeted": {"a", func(w *world) { w.group.Status.Namespaces = []string{"ns"} }, nil},
 		"no permissions, copied": {"a", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil },
 			[]string{"delete RoleBinding a/" + name, "delete ClusterRole " + name, "delete Role a/" + name}},
-		"a user's Role of the name is his": {"a", func(w *world) { role(w).Labels = nil; role(w).OwnerReferences = nil }, []string{"delete RoleBinding a/" + name, "say NameConflict"}},
+		"a user created the Role": {
+			"a", func(w *world) { role(w).Labels = nil; role(w).OwnerReferences = nil },
+			[]string{"delete RoleBinding a/" + name, "report NameConflict"},
+		},
 	} {
 		t.Run(title, func(t *testing.T) {
 			w := withoutAPIs(c.target)
 			if c.target != "" {
 				w.more = []olmcore.Object{copyIn(c.target)}
 			}
-			w.settle(t)
+			w.converge(t)
 			c.change(w)
 			res := reconciled(t, w.input(t)).Result
-			require.Equal(t, c.want, words(res))
+			require.Equal(t, c.want, lines(res))
 			if len(res.Diagnostics) > 0 {
 				require.Equal(t, time.Minute, res.RequeueAfter)
 			}
@@ -306,9 +351,9 @@ func TestWhatWasGrantedIsKeptAndWithdrawn(t *testing.T) {
 	}
 }
 
-// TestAPermissionWithoutRulesKeepsWhatOLMLifted checks that a permission that grants nothing is granted nowhere else,
-// and that what OLM made of it is kept in every phase, and withdrawn for a true reason.
-func TestAPermissionWithoutRulesKeepsWhatOLMLifted(t *testing.T) {
+// TestPermissionsWithoutRulesKeepGrantsOfOLM checks that a permission without rules is not granted elsewhere. Grants of
+// OLM are kept in every phase, and withdrawn with the right reason.
+func TestPermissionsWithoutRulesKeepGrantsOfOLM(t *testing.T) {
 	narrow := func(w *world) { w.group.Status.Namespaces = []string{"ns"} }
 	drop := func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil }
 	unsupported := func(w *world) { w.csv.Spec.InstallModes = w.csv.Spec.InstallModes[:3] }
@@ -317,15 +362,17 @@ func TestAPermissionWithoutRulesKeepsWhatOLMLifted(t *testing.T) {
 	for title, c := range map[string]struct {
 		target  string
 		change  func(*world)
-		message string // of what is deleted, empty for nothing
+		message string // of the deletion, empty if nothing is deleted
 	}{
-		"in the cluster":                 {"", func(*world) {}, ""},
-		"copied into a namespace":        {"a", func(*world) {}, ""},
-		"the group is narrowed":          {"", narrow, noTargets},
-		"the targets are not supported":  {"", unsupported, "ClusterServiceVersion cool.v1 does not support the targets of OperatorGroup group"},
-		"the permission is gone":         {"", drop, gone},
-		"the permission is gone, copied": {"a", drop, gone},
-		"the operator was stopped by APIs": {"", func(w *world) {
+		"in the cluster":          {"", func(*world) {}, ""},
+		"copied into a namespace": {"a", func(*world) {}, ""},
+		"the group is narrowed":   {"", narrow, noTargets},
+		"the targets are not supported": {
+			"", unsupported, "ClusterServiceVersion cool.v1 does not support the targets of OperatorGroup group",
+		},
+		"the permission is removed":         {"", drop, gone},
+		"the permission is removed, copied": {"a", drop, gone},
+		"stopped because of its APIs": {"", func(w *world) {
 			hold(w.csv, v1alpha1.CSVPhaseFailed, "InterOperatorGroupOwnerConflict", "", 0)
 		}, "ClusterServiceVersion cool.v1 is stopped because of the APIs that it provides"},
 	} {
@@ -336,7 +383,7 @@ func TestAPermissionWithoutRulesKeepsWhatOLMLifted(t *testing.T) {
 				w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = rules
 				w.install()
 				w.liftAsOLM(c.target)
-				if c.change(w); c.message == gone { // what OLM made has nothing but its name
+				if c.change(w); c.message == gone { // objects of OLM are recognized only by their name
 					for _, o := range w.more {
 						o.GetLabels()["olm.copiedFrom"] = "ns"
 					}
@@ -346,7 +393,7 @@ func TestAPermissionWithoutRulesKeepsWhatOLMLifted(t *testing.T) {
 					_, _, cause := a.Describe()
 					require.Equal(t, c.message, cause.Message)
 				}
-				require.Equal(t, c.message != "", len(res.Actions) == 2, words(res))
+				require.Equal(t, c.message != "", len(res.Actions) == 2, lines(res))
 				w.apply(res.Actions)
 				if w.csv.Status.Phase == v1alpha1.CSVPhaseFailed {
 					return
@@ -360,14 +407,14 @@ func TestAPermissionWithoutRulesKeepsWhatOLMLifted(t *testing.T) {
 	}
 }
 
-// liftAsOLM makes what OLM grants for the Role and RoleBinding of the CSV: in the cluster, or in the namespace of a
-// copy.
+// liftAsOLM creates the objects that OLM creates to grant the Role and RoleBinding of the CSV, in the whole cluster or
+// in the namespace of a copied CSV.
 func (w *world) liftAsOLM(target string) {
 	if target == "" {
 		w.more = []olmcore.Object{
 			&rbacv1.ClusterRole{ObjectMeta: lifted("ClusterRole", w.role.ObjectMeta),
 				Rules: append(slices.DeleteFunc(slices.Clone(w.role.Rules), func(r rbacv1.PolicyRule) bool {
-					return len(r.NonResourceURLs) > 0 // the API server refuses them in a Role
+					return len(r.NonResourceURLs) > 0 // the API server rejects them in a Role
 				}), namespaces)},
 			&rbacv1.ClusterRoleBinding{ObjectMeta: lifted("ClusterRoleBinding", w.binding.ObjectMeta), Subjects: w.binding.Subjects,
 				RoleRef: rbacv1.RoleRef{APIGroup: w.binding.RoleRef.APIGroup, Kind: "ClusterRole", Name: w.binding.RoleRef.Name}},
@@ -387,7 +434,7 @@ func (w *world) liftAsOLM(target string) {
 	}
 }
 
-// lifted is the metadata of what is lifted of an object into the cluster.
+// lifted returns the metadata of an object that is lifted into the cluster.
 func lifted(kind string, of metav1.ObjectMeta) metav1.ObjectMeta {
 	labels := map[string]string{"olm.managed": "true"}
 	for key, value := range of.Labels {
@@ -398,16 +445,17 @@ func lifted(kind string, of metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: of.Name, UID: types.UID("lifted-" + kind), ResourceVersion: "1", Labels: labels}
 }
 
-// TestRulesOnURLsAreNotLifted: a Role grants nothing on them, so that its ClusterRole must not.
+// TestRulesOnURLsAreNotLifted checks that a ClusterRole does not get the rules on URLs of a Role, because a Role cannot
+// grant them.
 func TestRulesOnURLsAreNotLifted(t *testing.T) {
 	w := withoutAPIs("")
 	rules := &w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules
 	*rules = append(*rules, rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"*"}})
 	w.install()
-	w.settle(t)
+	w.converge(t)
 	require.Equal(t, []rbacv1.PolicyRule{pods, namespaces}, find[*rbacv1.ClusterRole](w, "", w.role.Name).Rules)
 	*rules = (*rules)[1:]
 	w.install()
-	w.settle(t)
+	w.converge(t)
 	require.Empty(t, w.more)
 }

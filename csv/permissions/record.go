@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/olmcore"
@@ -33,15 +32,6 @@ func recordOf(c *v1alpha1.ClusterServiceVersion, g grant) *rbacv1.ClusterRole {
 	}
 }
 
-// currentAccount returns the name of the ServiceAccount that limits what is granted now, or an empty name if the
-// OperatorGroup names none.
-func currentAccount(in *Input) string {
-	if g, _ := group.Alone(in.OperatorGroups.Items, in.ClusterServiceVersion.Namespace); g != nil {
-		return g.Spec.ServiceAccountName
-	}
-	return ""
-}
-
 // records contains the ClusterRoles and ClusterRoleBindings that prove which permissions of a ClusterServiceVersion,
 // and of the version that it replaces, were granted before. Tenants cannot write them. Their names are hashes of the
 // ServiceAccount and the rules.
@@ -59,19 +49,18 @@ type records struct {
 }
 
 // recordsOf returns the records among the observed ClusterRoles and ClusterRoleBindings.
-func recordsOf(in *Input) *records {
-	c := in.ClusterServiceVersion
+func recordsOf(f *facts) *records {
 	kept := &records{
-		version: c, names: sets.New[string](), limited: sets.New[string](), replaced: replacedBy(c), namesOfReplaced: sets.New[string](),
+		version: f.csv, replaced: replacedBy(f.csv),
+		names: sets.New[string](), limited: sets.New[string](), namesOfReplaced: sets.New[string](),
 		rules: map[string][]rbacv1.PolicyRule{},
 	}
-	now := currentAccount(in)
-	for _, b := range in.ClusterRoleBindings.Items {
+	for _, b := range f.in.ClusterRoleBindings.Items {
 		kept.add(b, false)
 	}
-	for _, r := range in.ClusterRoles.Items {
+	for _, r := range f.in.ClusterRoles.Items {
 		limit := r.Annotations[annotationLimit]
-		if kept.add(r, limit != "" && limit != now) && r.AggregationRule == nil && len(r.Rules) > 0 {
+		if kept.add(r, limit != "" && limit != f.accountName()) && r.AggregationRule == nil && len(r.Rules) > 0 {
 			kept.lifted = append(kept.lifted, r)
 		}
 	}
@@ -108,7 +97,7 @@ func (k *records) prove(g grant) bool {
 		return true
 	}
 	rules := k.rulesOf(g.account)
-	for _, r := range k.lifted { // its name leaves no doubt about rules on URLs, which were not lifted
+	for _, r := range k.lifted { // the name also proves rules on URLs, which were not lifted
 		if r.Name == g.role.Name && owned.By(k.version).Owns(r.Labels) {
 			rules = append(slices.Clip(rules), r.Rules[:len(r.Rules)-1]...)
 		}
@@ -135,13 +124,13 @@ func (k *records) rulesOf(account rbac.Account) []rbacv1.PolicyRule {
 
 // recorded returns the names of the permissions that have a ClusterRole as their record. It returns none if the
 // permissions hold in the whole cluster.
-func recorded(in *Input, grants []grant, where scope) sets.Set[string] {
+func recorded(f *facts) sets.Set[string] {
 	names := sets.New[string]()
-	if where.cluster {
+	if f.scope.cluster {
 		return names
 	}
-	kept := recordsOf(in)
-	for _, g := range grants {
+	kept := recordsOf(f)
+	for _, g := range f.grants {
 		if len(g.rules) > 0 && (kept.limited.Has(g.role.Name) || kept.prove(g)) {
 			names.Insert(g.role.Name)
 		}
@@ -151,35 +140,36 @@ func recorded(in *Input, grants []grant, where scope) sets.Set[string] {
 
 // needsRecord reports whether the record of a permission should be written. That is the case if the permission is about
 // to be granted in a target namespace, or if it is granted there and its record is limited to another account.
-func (g grant) needsRecord(in *Input, observed index, places []place, isMissing bool) bool {
-	c := in.ClusterServiceVersion
-	record := observed[olmcore.KeyOf(recordOf(c, g))]
+func (g grant) needsRecord(f *facts, places []place, isMissing bool) bool {
+	record := f.observed[olmcore.KeyOf(recordOf(f.csv, g))]
 	switch {
 	case record == nil:
 		return isMissing
-	case !owned.By(c).Owns(record.GetLabels()):
+	case !owned.By(f.csv).Owns(record.GetLabels()):
 		return false
-	case !owned.ByIncarnation(c).Owns(record.GetLabels()):
+	case !owned.ByIncarnation(f.csv).Owns(record.GetLabels()):
 		return isMissing
 	}
 	limit := record.GetAnnotations()[annotationLimit]
-	isGranted := func(p place) bool { return g.isCopied(p, observed) }
-	return limit != "" && limit != currentAccount(in) && (isMissing || slices.ContainsFunc(places, isGranted))
+	isGranted := func(p place) bool { return g.isCopied(f, p) }
+	return limit != "" && limit != f.accountName() && (isMissing || slices.ContainsFunc(places, isGranted))
 }
 
 // recordFor returns the record of a permission. The controller writes it, because the ServiceAccount of the
 // OperatorGroup may not be allowed to create ClusterRoles.
-func recordFor(in *Input, g grant) desired {
-	c := in.ClusterServiceVersion
-	record := recordOf(c, g)
-	if limit := currentAccount(in); limit != "" {
+func recordFor(f *facts, g grant) desired {
+	record := recordOf(f.csv, g)
+	if limit := f.accountName(); limit != "" {
 		record.Annotations = map[string]string{annotationLimit: limit}
 	}
 	return desired{
-		object: record, isOurs: func(have metav1.Object) bool { return owned.By(c).Owns(have.GetLabels()) }, created: true, limited: true,
+		object:  record,
+		isOurs:  func(have metav1.Object) bool { return owned.By(f.csv).Owns(have.GetLabels()) },
+		created: true,
+		limited: true,
 		why: olmcore.Cause{
 			Reason:  ReasonPermissionRecorded,
-			Message: "it has no rules, and records a permission that the operator has in namespaces which it watches",
+			Message: "it has no rules, and records a permission of the operator in its target namespaces",
 		},
 	}
 }
@@ -198,16 +188,16 @@ func setAccountLimit(o olmcore.Object, account string) {
 }
 
 // emptied returns the ClusterRoles of permissions that no longer hold in the whole cluster. They are kept as records.
-func emptied(in *Input, observed index, grants []grant, where scope, records sets.Set[string]) (empty []desired) {
-	c, names := in.ClusterServiceVersion, namesOf(grants)
-	for _, g := range grants {
-		record := recordOf(c, g)
-		have := observed[olmcore.KeyOf(record)]
-		if where.cluster || !records.Has(g.role.Name) || have == nil || !isLifted(c, have, names) {
+func emptied(f *facts, records sets.Set[string]) (empty []desired) {
+	names := namesOf(f.grants)
+	for _, g := range f.grants {
+		record := recordOf(f.csv, g)
+		have := f.observed[olmcore.KeyOf(record)]
+		if f.scope.cluster || !records.Has(g.role.Name) || have == nil || !isLifted(f.csv, have, names) {
 			continue
 		}
 		empty = append(empty, desired{
-			object: record, isOurs: func(metav1.Object) bool { return true }, why: olmcore.Cause{Reason: ReasonWithdrawn, Message: where.reason},
+			object: record, isOurs: func(metav1.Object) bool { return true }, why: olmcore.Cause{Reason: ReasonWithdrawn, Message: f.scope.reason},
 		})
 	}
 	return empty

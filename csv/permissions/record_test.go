@@ -25,8 +25,9 @@ func (w *world) confine(account string) {
 	}
 }
 
-// refuse runs some rounds in which the API server rejects each write as the ServiceAccount of the OperatorGroup.
-func (w *world) refuse(t *testing.T) {
+// rejectAccountWrites runs some rounds in which the API server rejects each write as the ServiceAccount of the
+// OperatorGroup.
+func (w *world) rejectAccountWrites(t *testing.T) {
 	t.Helper()
 	for range 3 {
 		isAsAccount := func(a olmcore.Action) bool { return a.Identity() != nil }
@@ -34,8 +35,8 @@ func (w *world) refuse(t *testing.T) {
 	}
 }
 
-// TestARecordProvesNothingForAnotherAccount checks that a permission which the API server never let the ServiceAccount
-// of the OperatorGroup grant is not granted once the group names another account, or no account.
+// TestARecordProvesNothingForAnotherAccount checks that a permission that the API server never let the ServiceAccount
+// of the OperatorGroup grant is not granted once the group names another account, or none.
 func TestARecordProvesNothingForAnotherAccount(t *testing.T) {
 	for _, isPlanKept := range []bool{false, true} {
 		for name, change := range map[string]func(w *world){
@@ -52,9 +53,9 @@ func TestARecordProvesNothingForAnotherAccount(t *testing.T) {
 				w.target("a")
 				w.confine("weak")
 				w.plan.Status.AttenuatedServiceAccountRef = w.group.Status.ServiceAccountRef
-				w.refuse(t)
+				w.rejectAccountWrites(t)
 				if !isPlanKept {
-					w.sweep()
+					w.deletePlan()
 				}
 				change(w)
 				out := reconciled(t, w.input(t))
@@ -63,7 +64,7 @@ func TestARecordProvesNothingForAnotherAccount(t *testing.T) {
 				w.requireGranted(t)
 				w.confine("weak")
 				w.target("a")
-				w.settle(t)
+				w.converge(t)
 				w.requireGranted(t, "a")
 			})
 		}
@@ -82,7 +83,7 @@ func TestASuccessorOfALimitedVersionIsLimited(t *testing.T) {
 		w.more = slices.Delete(w.more, 1, 2) // the binding of the replaced version
 		w.confine(account)
 		if isGranted {
-			w.settle(t)
+			w.converge(t)
 			w.requireGranted(t, "a")
 			continue
 		}
@@ -91,10 +92,10 @@ func TestASuccessorOfALimitedVersionIsLimited(t *testing.T) {
 	}
 }
 
-// TestWhatAnAccountGrantedStaysAndExtends checks that a permission which an account granted is granted in further
-// namespaces after the plan was swept, also if the group names another account by then, and that nothing is written at
-// rest.
-func TestWhatAnAccountGrantedStaysAndExtends(t *testing.T) {
+// TestGrantsOfAnAccountFollowTheTargets checks that a permission that a ServiceAccount granted is granted in further
+// namespaces after the InstallPlan was deleted, even if the group then names another account. At rest, nothing is
+// written.
+func TestGrantsOfAnAccountFollowTheTargets(t *testing.T) {
 	for _, account := range []string{"weak", "strong", ""} {
 		for name, c := range map[string]struct {
 			change func(w *world)
@@ -104,8 +105,8 @@ func TestWhatAnAccountGrantedStaysAndExtends(t *testing.T) {
 			"another namespace":              {func(*world) {}, [][]string{{"b"}}},
 			"all namespaces":                 {func(*world) {}, [][]string{{""}}},
 			"all namespaces, then some":      {func(*world) {}, [][]string{{""}, {"b"}}},
-			"its own, and back":              {func(*world) {}, [][]string{{"ns"}, {"a"}}},
-			"the copied CSV was made again":  {copyAgain, [][]string{{"a"}}},
+			"its own, then back":             {func(*world) {}, [][]string{{"ns"}, {"a"}}},
+			"the copied CSV is recreated":    {copyAgain, [][]string{{"a"}}},
 			"its bindings are lost":          {loseBindings, [][]string{{"a", "b"}}},
 			"its Roles are emptied":          {emptyRoles, [][]string{{"a"}}},
 			"its record is lost":             {loseClusterRole, [][]string{{"a", "b"}}},
@@ -115,16 +116,16 @@ func TestWhatAnAccountGrantedStaysAndExtends(t *testing.T) {
 				w := withoutAPIs("ns")
 				w.target("a")
 				w.confine("weak")
-				w.settle(t)
-				w.sweep()
+				w.converge(t)
+				w.deletePlan()
 				require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result)
 				w.confine(account)
-				w.settle(t)
+				w.converge(t)
 				c.change(w)
-				w.settle(t)
+				w.converge(t)
 				for _, targets := range c.to {
 					w.target(targets...)
-					w.settle(t)
+					w.converge(t)
 				}
 				w.requireGranted(t, c.to[len(c.to)-1]...)
 				require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result)
@@ -133,9 +134,9 @@ func TestWhatAnAccountGrantedStaysAndExtends(t *testing.T) {
 	}
 }
 
-// TestLostWritesOfAnAccountLoseNoProof sweeps the plan right after the permission was granted, and loses one write
-// after the other.
-func TestLostWritesOfAnAccountLoseNoProof(t *testing.T) {
+// TestLostWritesOfAnAccountKeepTheProof deletes the InstallPlan right after the permission was granted, and loses one
+// write after the other.
+func TestLostWritesOfAnAccountKeepTheProof(t *testing.T) {
 	for _, accounts := range [][]string{{"weak", "weak"}, {"weak", ""}, {"weak", "strong"}, {"", "weak"}} {
 		for lost := range 8 {
 			w := withoutAPIs("ns")
@@ -150,18 +151,18 @@ func TestLostWritesOfAnAccountLoseNoProof(t *testing.T) {
 						}
 					}
 					if i == 0 && find[*rbacv1.RoleBinding](w, "a", w.role.Name) != nil {
-						w.sweep()
+						w.deletePlan()
 					}
 				}
 			}
 			w.target("c")
-			w.settle(t)
+			w.converge(t)
 			w.requireGranted(t, "c")
 		}
 	}
 }
 
-// TestARecordOfAnEarlierCSVIsTakenOver checks that a ClusterRole which an earlier CSV of the same name left behind
+// TestARecordOfAnEarlierCSVIsTakenOver checks that a ClusterRole that an earlier CSV of the same name left behind
 // becomes the record of the new CSV once an InstallPlan proves the permission.
 func TestARecordOfAnEarlierCSVIsTakenOver(t *testing.T) {
 	for _, rules := range [][]rbacv1.PolicyRule{nil, {pods, namespaces}} {
@@ -170,33 +171,33 @@ func TestARecordOfAnEarlierCSVIsTakenOver(t *testing.T) {
 		left := liftedOf("cool.v1", "before")[0].(*rbacv1.ClusterRole)
 		left.Rules, left.Annotations = rules, map[string]string{"olmcore/limited-to-account": "weak"}
 		w.more = append(w.more, left)
-		w.settle(t)
-		w.sweep()
+		w.converge(t)
+		w.deletePlan()
 		record := find[*rbacv1.ClusterRole](w, "", w.role.Name)
 		require.Empty(t, record.Rules)
 		require.Empty(t, record.Annotations)
 		require.Equal(t, "uid-cool.v1", record.Labels[olmcore.LabelOwnerUID])
 		w.target("b")
-		w.settle(t)
+		w.converge(t)
 		w.requireGranted(t, "b")
 	}
 }
 
-// TestThePlanOfAFormerAccountIsNamed checks that the Diagnostic says why an InstallPlan with the right steps proves
-// nothing.
-func TestThePlanOfAFormerAccountIsNamed(t *testing.T) {
+// TestInstallPlansOfAFormerAccountAreReported checks that the Diagnostic contains why an InstallPlan with the right
+// steps proves nothing.
+func TestInstallPlansOfAFormerAccountAreReported(t *testing.T) {
 	w := withoutAPIs("")
 	w.plan.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Namespace: "ns", Name: "weak"}
 	res := reconciled(t, w.input(t)).Result
-	require.Equal(t, []string{"say " + permissions.ReasonPermissionNotApproved}, words(res))
+	require.Equal(t, []string{"report " + permissions.ReasonPermissionNotApproved}, lines(res))
 	require.Contains(t, res.Diagnostics[0].Message,
 		"because InstallPlan install-1 ran as ServiceAccount weak, which the OperatorGroup does not name any more.")
 	hold(w.csv, v1alpha1.CSVPhaseSucceeded, "InstallSucceeded", "", 0)
 }
 
-// TestNothingIsGrantedThatAnAccountWasNeverAllowed checks in random histories that a permission of a plan which ran as
-// an account is granted as another identity only after the API server let the account grant it.
-func TestNothingIsGrantedThatAnAccountWasNeverAllowed(t *testing.T) {
+// TestPermissionsRejectedForAnAccountAreNeverGranted checks in random histories that a permission of an InstallPlan
+// that ran as a ServiceAccount is granted as another identity only after the API server let the account grant it.
+func TestPermissionsRejectedForAnAccountAreNeverGranted(t *testing.T) {
 	grants := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := withoutAPIs("ns")
@@ -210,7 +211,7 @@ func TestNothingIsGrantedThatAnAccountWasNeverAllowed(t *testing.T) {
 			case "account":
 				w.confine(rapid.SampledFrom([]string{"", "weak", "strong"}).Draw(t, "account"))
 			case "sweep":
-				w.sweep()
+				w.deletePlan()
 			case "phase":
 				phase := rapid.SampledFrom([]v1alpha1.ClusterServiceVersionPhase{"InstallReady", "Succeeded", "Failed"}).Draw(t, "phase")
 				hold(w.csv, phase, "", "", 0)
@@ -225,7 +226,7 @@ func TestNothingIsGrantedThatAnAccountWasNeverAllowed(t *testing.T) {
 					continue
 				}
 				isLimited := a.Identity() != nil && a.Identity().Name == "weak"
-				require.True(t, isGranted || isLimited, "%s", words(olmcore.Result{Actions: []olmcore.Action{a}}))
+				require.True(t, isGranted || isLimited, "%s", lines(olmcore.Result{Actions: []olmcore.Action{a}}))
 				if !isLimited || rapid.Bool().Draw(t, "allowed") {
 					w.apply([]olmcore.Action{a})
 					_, target, _ := a.Describe() // the API server checks the rules of a ClusterRole against the rights of the account
@@ -238,11 +239,11 @@ func TestNothingIsGrantedThatAnAccountWasNeverAllowed(t *testing.T) {
 	require.NotZero(t, grants)
 }
 
-// TestTheNumberOfAdoptedPermissionsIsReported checks that permissions which are not named are counted.
+// TestTheNumberOfAdoptedPermissionsIsReported checks that permissions that are not named are counted.
 func TestTheNumberOfAdoptedPermissionsIsReported(t *testing.T) {
 	w := withoutAPIs("")
 	for i := range 6 {
-		w.ask("cool", rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{fmt.Sprint("things", i)}})
+		w.addPermission("cool", rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{fmt.Sprint("things", i)}})
 	}
 	planned, err := olmcore.PermissionObjects(w.csv)
 	require.NoError(t, err)
@@ -258,7 +259,7 @@ func TestTheNumberOfAdoptedPermissionsIsReported(t *testing.T) {
 			w.put(&rbacv1.ClusterRoleBinding{ObjectMeta: lifted("ClusterRoleBinding", o.ObjectMeta), Subjects: subjects, RoleRef: ref})
 		}
 	}
-	w.sweep()
+	w.deletePlan()
 	reported, err := permissions.Assess(w.input(t))
 	require.NoError(t, err)
 	require.Len(t, reported, 6)

@@ -22,10 +22,10 @@ import (
 
 var everything = rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}
 
-// right is one thing that a subject may do.
+// right is one action that a subject is allowed.
 type right struct{ subject, verb, group, resource, name string }
 
-// rightsOf returns what rules let subjects do of all that the tests know of, one by one.
+// rightsOf returns the rights that rules give subjects, one by one, among those that the tests know.
 func rightsOf(subjects []rbacv1.Subject, rules []rbacv1.PolicyRule) map[right]bool {
 	has := func(list []string, value string) bool {
 		return slices.Contains(list, value) || slices.Contains(list, "*")
@@ -54,7 +54,7 @@ func rightsOf(subjects []rbacv1.Subject, rules []rbacv1.PolicyRule) map[right]bo
 	return rights
 }
 
-// granted returns what the spec of a CSV grants besides its own namespace, with the right to read namespaces.
+// granted returns the rights that the spec of a CSV grants in other namespaces, and the right to read namespaces.
 func granted(c *v1alpha1.ClusterServiceVersion) map[right]bool {
 	rights := map[right]bool{}
 	for _, p := range c.Spec.InstallStrategy.StrategySpec.Permissions {
@@ -67,7 +67,7 @@ func granted(c *v1alpha1.ClusterServiceVersion) map[right]bool {
 	return rights
 }
 
-// writtenBy returns the object that an action creates, or what an update makes of it. It is nil for other actions.
+// writtenBy returns the object that an action creates or updates to. It is nil for other actions.
 func writtenBy(a olmcore.Action) olmcore.Object {
 	switch a := a.(type) {
 	case olmcore.Create:
@@ -78,8 +78,8 @@ func writtenBy(a olmcore.Action) olmcore.Object {
 	return nil
 }
 
-// requireWithin checks everything that actions write against what is allowed: the rights of each subject, the place,
-// and that nothing is aggregated into the roles of users but what is for an API that came with the operator.
+// requireWithin checks that actions write only to allowed places, and give each subject only allowed rights. Only
+// ClusterRoles for APIs of the operator may be aggregated into the roles of users.
 func requireWithin(t require.TestingT, w *world, allowed map[right]bool, actions []olmcore.Action) {
 	roles, bindings := map[olmcore.Key][]rbacv1.PolicyRule{}, map[olmcore.Key][]rbacv1.Subject{}
 	targets := w.group.Status.Namespaces
@@ -90,7 +90,7 @@ func requireWithin(t require.TestingT, w *world, allowed map[right]bool, actions
 			continue
 		}
 		if strings.HasPrefix(after.GetName(), "cools.example.com-v1-") {
-			continue // those of the API that came with the operator
+			continue // the ClusterRoles for the API of the operator
 		}
 		if record, is := after.(*rbacv1.ClusterRole); is && len(record.Rules) == 0 {
 			require.Nil(t, record.AggregationRule)
@@ -142,7 +142,7 @@ func requireWithin(t require.TestingT, w *world, allowed map[right]bool, actions
 	}
 }
 
-// rules are those of a role of the world.
+// rules returns the rules of a role of the world.
 func (w *world) rules(key olmcore.Key) []rbacv1.PolicyRule {
 	for _, o := range w.objects() {
 		if olmcore.KeyOf(o) != key {
@@ -158,7 +158,7 @@ func (w *world) rules(key olmcore.Key) []rbacv1.PolicyRule {
 	return nil
 }
 
-// tamper is something that a tenant may write into his namespaces.
+// tamper contains changes that a tenant can make in his namespaces.
 var tamper = map[string]func(t *rapid.T, w *world){
 	"rules of the Role": func(t *rapid.T, w *world) {
 		w.role.Rules = rapid.SampledFrom([][]rbacv1.PolicyRule{nil, {everything}, {pods, everything}, {pods}, {{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}, pods}}).Draw(t, "rules")
@@ -187,7 +187,7 @@ var tamper = map[string]func(t *rapid.T, w *world){
 		o := rapid.SampledFrom([]metav1.Object{w.role, w.binding, w.account}).Draw(t, "object")
 		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "cool.v1", UID: uid}})
 	},
-	"a Role of his own": func(t *rapid.T, w *world) {
+	"a Role of the tenant": func(t *rapid.T, w *world) {
 		role := w.role.DeepCopy()
 		role.Name, role.UID, role.Rules = w.role.Name+rapid.SampledFrom([]string{"x", ""}).Draw(t, "name"), "mine", []rbacv1.PolicyRule{everything}
 		role.Namespace = rapid.SampledFrom([]string{"ns", "a", "b", "evil"}).Draw(t, "namespace")
@@ -198,14 +198,14 @@ var tamper = map[string]func(t *rapid.T, w *world){
 			w.put(role)
 		}
 	},
-	"a RoleBinding of his own": func(t *rapid.T, w *world) {
+	"a RoleBinding of the tenant": func(t *rapid.T, w *world) {
 		binding := w.binding.DeepCopy()
 		binding.UID, binding.Subjects = "mine", []rbacv1.Subject{{Kind: "User", Name: "eve"}}
 		binding.Namespace = rapid.SampledFrom([]string{"a", "b", "evil"}).Draw(t, "namespace")
 		binding.Labels = map[string]string{"olm.owner": "cool.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": binding.Namespace, "olm.copiedFrom": "ns"}
 		w.put(binding)
 	},
-	"a copy of his own": func(t *rapid.T, w *world) {
+	"a copy of the tenant": func(t *rapid.T, w *world) {
 		copied := copyIn(rapid.SampledFrom([]string{"a", "b", "evil"}).Draw(t, "namespace"))
 		copied.UID = "mine"
 		copied.Spec = csvSpecOf(everything)
@@ -233,10 +233,10 @@ var tamper = map[string]func(t *rapid.T, w *world){
 			}
 		}
 	},
-	"what a plan would create for the spec": func(t *rapid.T, w *world) {
+	"objects as of a plan": func(t *rapid.T, w *world) {
 		if rapid.Bool().Draw(t, "more") {
 			account := rapid.SampledFrom([]string{"cool", "mine"}).Draw(t, "account")
-			w.ask(account, rapid.SampledFrom([]rbacv1.PolicyRule{everything, secrets, pods}).Draw(t, "rule"))
+			w.addPermission(account, rapid.SampledFrom([]rbacv1.PolicyRule{everything, secrets, pods}).Draw(t, "rule"))
 		}
 		planned, err := olmcore.PermissionObjects(w.csv)
 		if err != nil {
@@ -253,7 +253,7 @@ var tamper = map[string]func(t *rapid.T, w *world){
 			}
 		}
 	},
-	"an empty Role in a target as if copied": func(t *rapid.T, w *world) {
+	"an empty Role that looks copied": func(t *rapid.T, w *world) {
 		role := w.forged()
 		role.Namespace = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace")
 		role.UID, role.ResourceVersion, role.Rules = "empty", "1", nil
@@ -261,7 +261,7 @@ var tamper = map[string]func(t *rapid.T, w *world){
 		role.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(copyIn(role.Namespace))}
 		w.put(role)
 	},
-	"a plan by hand, for the spec": func(_ *rapid.T, w *world) {
+	"a forged plan for the spec": func(_ *rapid.T, w *world) {
 		if _, err := olmcore.PermissionObjects(w.csv); err == nil {
 			plan := csvtest.Plan(w.csv)
 			plan.Name, plan.UID, plan.Status = "install-2", "install-2", v1alpha1.InstallPlanStatus{}
@@ -270,7 +270,7 @@ var tamper = map[string]func(t *rapid.T, w *world){
 	},
 	"a plan, deleted":              func(_ *rapid.T, w *world) { w.plan = nil },
 	"the version that it replaces": func(_ *rapid.T, w *world) { w.csv.Spec.Replaces = "cool.v0" },
-	"an account of his own": func(t *rapid.T, w *world) {
+	"an account of the tenant": func(t *rapid.T, w *world) {
 		w.put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "mine", UID: "mine", ResourceVersion: "1"}})
 		w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName = "mine"
 	},
@@ -287,16 +287,16 @@ func csvSpecOf(rules ...rbacv1.PolicyRule) (spec v1alpha1.ClusterServiceVersionS
 	return spec
 }
 
-// put adds an object or writes over it.
+// put adds an object or replaces it.
 func (w *world) put(o olmcore.Object) {
 	w.more = slices.DeleteFunc(slices.Clone(w.more), func(have olmcore.Object) bool { return olmcore.KeyOf(have) == olmcore.KeyOf(o) })
 	w.more = append(w.more, o)
 }
 
-// TestATenantGainsNothingByWhatHeWrites into Roles, bindings, labels, owner references, copies and the CSV itself,
-// before and after the library wrote what it wants: each subject has, of what the library writes, a part of what the
-// spec grants as an InstallPlan found it, where the group says.
-func TestATenantGainsNothingByWhatHeWrites(t *testing.T) {
+// TestTenantsGainNoPermissions checks random changes by a tenant to Roles, bindings, labels, owner references, copies
+// and the CSV, before and after the library wrote its objects. Each subject gets at most the rights that the spec
+// granted when the InstallPlan ran, and only in the targets of the OperatorGroup.
+func TestTenantsGainNoPermissions(t *testing.T) {
 	names := []string{}
 	for name := range tamper {
 		names = append(names, name)
@@ -327,9 +327,9 @@ func TestATenantGainsNothingByWhatHeWrites(t *testing.T) {
 	require.NotZero(t, wrote)
 }
 
-// TestPermissionsThatTheSpecGotLaterAreGrantedNowhere: an InstallPlan made no Roles for them, and the names of those
-// that it made are hashes of what they grant.
-func TestPermissionsThatTheSpecGotLaterAreGrantedNowhere(t *testing.T) {
+// TestPermissionsAddedToTheSpecLaterAreNotGranted checks permissions for which no InstallPlan created Roles. The names
+// of Roles are hashes of their rules.
+func TestPermissionsAddedToTheSpecLaterAreNotGranted(t *testing.T) {
 	for _, target := range []string{"", "a"} {
 		w := withoutAPIs(target)
 		w.more = []olmcore.Object{copyIn("a")}
@@ -337,24 +337,25 @@ func TestPermissionsThatTheSpecGotLaterAreGrantedNowhere(t *testing.T) {
 		require.Empty(t, reconciled(t, w.input(t)).Actions)
 		w = withoutAPIs(target)
 		w.more = []olmcore.Object{copyIn("a")}
-		w.settle(t)
+		w.converge(t)
 		w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = []rbacv1.PolicyRule{everything}
-		w.settle(t)
-		require.Empty(t, find[*rbacv1.ClusterRole](w, "", w.role.Name), "what was granted goes")
+		w.converge(t)
+		require.Empty(t, find[*rbacv1.ClusterRole](w, "", w.role.Name), "existing grants are withdrawn")
 		require.Empty(t, find[*rbacv1.Role](w, "a", w.role.Name))
 	}
 }
 
-// TestALabelledRoleIsNotAggregated: whoever may label the Role of an operator does not reach the roles of all users.
-func TestALabelledRoleIsNotAggregated(t *testing.T) {
+// TestLabelsOfRolesAreNotCopied checks that a user who labels the Role of an operator cannot aggregate its rules into
+// the roles of all users.
+func TestLabelsOfRolesAreNotCopied(t *testing.T) {
 	w := withoutAPIs("")
 	w.role.Labels["rbac.authorization.k8s.io/aggregate-to-admin"] = "true"
-	w.settle(t)
+	w.converge(t)
 	require.NotContains(t, find[*rbacv1.ClusterRole](w, "", w.role.Name).Labels, "rbac.authorization.k8s.io/aggregate-to-admin")
 }
 
-// TestPermissionsAreGrantedAsTheAccountOfTheGroup, and taken back as the controller.
-func TestPermissionsAreGrantedAsTheAccountOfTheGroup(t *testing.T) {
+// TestPermissionsAreGrantedAsTheServiceAccountOfTheGroup checks that the controller withdraws them.
+func TestPermissionsAreGrantedAsTheServiceAccountOfTheGroup(t *testing.T) {
 	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ns", Name: "weak"}
 	for _, target := range []string{"", "a"} {
 		w := withoutAPIs(target)
@@ -377,10 +378,10 @@ func TestPermissionsAreGrantedAsTheAccountOfTheGroup(t *testing.T) {
 				o.Rules = nil
 			}
 		}
-		require.Equal(t, account, reconciled(t, w.input(t)).Actions[0].Identity(), "to repair is to grant")
+		require.Equal(t, account, reconciled(t, w.input(t)).Actions[0].Identity(), "a repair needs the permissions of the account, too")
 		w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
 		for _, a := range reconciled(t, w.input(t)).Actions {
-			require.Nil(t, a.Identity(), "an account that may do nothing must not keep what it was granted")
+			require.Nil(t, a.Identity(), "a withdrawal does not need the permissions of the account")
 		}
 	}
 }

@@ -22,10 +22,9 @@ const maxUnlifted = 5
 // labels or an owner reference, although no InstallPlan created them. OLM also grants those with the labels where the
 // operator watches. Every user who may write Roles in the namespace may write these labels, so they are granted nowhere
 // else. Objects of a list that was not read are not reported.
-func unlifted(in *Input, where scope) []olmcore.Diagnostic {
-	c := in.ClusterServiceVersion
-	planned, err := olmcore.PermissionObjects(c)
-	if err != nil || !where.known || !where.cluster && len(where.namespaces) == 0 {
+func unlifted(f *facts) []olmcore.Diagnostic {
+	planned, err := olmcore.PermissionObjects(f.csv)
+	if err != nil || !f.scope.known || !f.scope.cluster && len(f.scope.namespaces) == 0 {
 		return nil
 	}
 	names := sets.New[string]()
@@ -33,13 +32,13 @@ func unlifted(in *Input, where scope) []olmcore.Diagnostic {
 		names.Insert(o.GetName())
 	}
 	found := slices.Concat(
-		namesOfManual(c, "Role", in.Roles, names),
-		namesOfManual(c, "RoleBinding", in.RoleBindings, names))
+		namesOfManual(f.csv, "Role", f.in.Roles, names),
+		namesOfManual(f.csv, "RoleBinding", f.in.RoleBindings, names))
 	if len(found) == 0 {
 		return nil
 	}
-	message := notLifted(found, c.Namespace, where)
-	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonRoleNotLifted, olmcore.RefOf(c), "", "%s", message)}
+	message := notLifted(found, f.csv.Namespace, f.scope)
+	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonRoleNotLifted, olmcore.RefOf(f.csv), "", "%s", message)}
 }
 
 // namesOfManual returns the kind and name of each object that claims to belong to a CSV and that no InstallPlan

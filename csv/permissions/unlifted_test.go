@@ -31,7 +31,7 @@ func byHand(w *world, name string) (*rbacv1.Role, *rbacv1.RoleBinding) {
 		RoleRef: rbacv1.RoleRef{Kind: "Role", Name: name}, Subjects: w.binding.Subjects}
 }
 
-// TestRolesCreatedByHandAreReported checks that a Role with owner labels that no InstallPlan created is lifted nowhere,
+// TestRolesCreatedByHandAreReported checks that a Role with owner labels that no InstallPlan created is not lifted,
 // that Assess reports it, and that the operator is at rest.
 func TestRolesCreatedByHandAreReported(t *testing.T) {
 	const cluster = " outside namespace ns, although it watches all namespaces: no InstallPlan created "
@@ -88,7 +88,7 @@ func TestRolesCreatedByHandAreReported(t *testing.T) {
 				c.change(role, binding)
 			}
 			w.more = append(w.more, role, binding)
-			in := w.settle(t).input(t)
+			in := w.converge(t).input(t)
 			out := reconciled(t, in)
 			require.Equal(t, olmcore.Result{}, out.Result)
 			require.NotNil(t, out.Checkpoint)
@@ -107,28 +107,27 @@ func TestRolesCreatedByHandAreReported(t *testing.T) {
 	}
 }
 
-// TestManyRolesCreatedByHand checks that the Diagnostic names a limited number of objects.
-func TestManyRolesCreatedByHand(t *testing.T) {
+func TestTheNumberOfReportedRolesIsLimited(t *testing.T) {
 	w := newWorld("")
 	for i := range 20 {
 		role, _ := byHand(w, fmt.Sprintf("extra-%02d", i))
 		w.more = append(w.more, role)
 	}
-	got, err := permissions.Assess(w.settle(t).input(t))
+	got, err := permissions.Assess(w.converge(t).input(t))
 	require.NoError(t, err)
 	require.Len(t, got, 1)
 	require.Contains(t, got[0].Message,
 		"from Role extra-00, Role extra-01, Role extra-02, Role extra-03, Role extra-04, 15 more outside namespace ns, ")
 }
 
-// TestRolesCreatedByHandAreReportedWithoutClusterRoles checks that a user who may read Roles of the namespace and
-// nothing in the cluster gets the report, and that a list which was not read is not judged.
+// TestRolesCreatedByHandAreReportedWithoutClusterRoles checks the report for a user who may read Roles of the namespace
+// but no cluster-scoped objects. Objects of an unread list are not reported.
 func TestRolesCreatedByHandAreReportedWithoutClusterRoles(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *permissions.Input)
 		want   string
 	}{
-		"nothing of the cluster was read": {func(in *permissions.Input) {}, "from Role extra, RoleBinding extra outside"},
+		"no cluster-scoped lists were read": {func(in *permissions.Input) {}, "from Role extra, RoleBinding extra outside"},
 		"no Roles were read": {func(in *permissions.Input) {
 			in.Roles = olmcore.Observed[*rbacv1.Role]{}
 		}, "from RoleBinding extra outside"},
@@ -143,7 +142,7 @@ func TestRolesCreatedByHandAreReportedWithoutClusterRoles(t *testing.T) {
 			w := newWorld("")
 			role, binding := byHand(w, "extra")
 			w.more = []olmcore.Object{role, binding}
-			in := w.settle(t).input(t)
+			in := w.converge(t).input(t)
 			in.ClusterRoles, in.ClusterRoleBindings = olmcore.Observed[*rbacv1.ClusterRole]{}, olmcore.Observed[*rbacv1.ClusterRoleBinding]{}
 			c.change(&in)
 			all, err := permissions.Assess(in)

@@ -34,7 +34,7 @@ import (
 	"github.com/olmcore/olm/olmcore/manifest"
 )
 
-// rounds is within how many rounds a world comes to rest.
+// rounds is the maximum number of rounds until a world converges.
 const rounds = 12
 
 type reconciler func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error)
@@ -43,7 +43,8 @@ func controller(name string, kind schema.GroupVersionKind, reconcile reconciler)
 	return fake.Controller{Name: name, Kind: kind.GroupKind(), Keys: fake.KeysOf(kind), Reconcile: reconcile}
 }
 
-// controllers are those of OperatorGroups, ClusterServiceVersions and their copies, and the one of this package.
+// controllers returns the controllers of OperatorGroups, ClusterServiceVersions and copies, and the one of this
+// package.
 func controllers() []fake.Controller {
 	versions := v1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersion")
 	checkpoints := map[types.NamespacedName]*olmcore.Checkpoint{}
@@ -122,11 +123,11 @@ func install(c *fake.Cluster, file string) error {
 	plan := csvtest.Plan(v)
 	plan.UID, plan.ResourceVersion = "", ""
 	return errors.Join(c.Create(planned...), c.Create(plan.DeepCopy()), fake.Edit(c, plan.Namespace, plan.Name, func(p *v1alpha1.InstallPlan) {
-		p.Status = plan.Status // which a user could not write
+		p.Status = plan.Status // a user could not write them
 	}))
 }
 
-// newCluster has the operator, an OperatorGroup for all namespaces, and some of these.
+// newCluster returns a cluster with the operator, an OperatorGroup for all namespaces, and some namespaces.
 func newCluster(namespaces ...string) (*fake.Cluster, error) {
 	c := fake.NewCluster(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
@@ -138,7 +139,8 @@ func newCluster(namespaces ...string) (*fake.Cluster, error) {
 	return c, errors.Join(append(failed, install(c, "testdata/operator.yaml"))...)
 }
 
-// target gives the OperatorGroup other targets.
+// target changes the targets of the OperatorGroup. Copied CSVs in other namespaces are deleted with the objects that
+// they own.
 func target(c *fake.Cluster, targets ...string) error {
 	return fake.Edit(c, "ns", "group", func(g *operatorsv1.OperatorGroup) { g.Spec.TargetNamespaces = targets })
 }
@@ -152,22 +154,22 @@ func confineTo(c *fake.Cluster, account string) error {
 	return errors.Join(failed, fake.Edit(c, "ns", "group", func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = account }))
 }
 
-func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
+func TestConvergenceDespiteLostWrites(t *testing.T) {
 	type steps struct {
 		namespaces []string
-		prepare    func(c *fake.Cluster, settle func() error) error
+		prepare    func(c *fake.Cluster, converge func() error) error
 	}
 	for name, world := range map[string]steps{
 		"all namespaces": {nil, func(*fake.Cluster, func() error) error { return nil }},
 		"two namespaces": {[]string{"a", "b"}, func(c *fake.Cluster, _ func() error) error { return target(c, "a", "b") }},
-		"other targets": {[]string{"a"}, func(c *fake.Cluster, settle func() error) error {
-			return errors.Join(settle(), target(c, "a"))
+		"other targets": {[]string{"a"}, func(c *fake.Cluster, converge func() error) error {
+			return errors.Join(converge(), target(c, "a"))
 		}},
-		"an account that is removed": {[]string{"a", "b"}, func(c *fake.Cluster, settle func() error) error {
-			return errors.Join(confineTo(c, "weak"), target(c, "a"), settle(), confineTo(c, ""), target(c, "a", "b"))
+		"an account that is removed": {[]string{"a", "b"}, func(c *fake.Cluster, converge func() error) error {
+			return errors.Join(confineTo(c, "weak"), target(c, "a"), converge(), confineTo(c, ""), target(c, "a", "b"))
 		}},
-		"a deletion": {nil, func(c *fake.Cluster, settle func() error) error {
-			return errors.Join(settle(), c.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "cool.v1"))))
+		"a deletion": {nil, func(c *fake.Cluster, converge func() error) error {
+			return errors.Join(converge(), c.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "cool.v1"))))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +184,7 @@ func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
 					return c, world.prepare(c, func() error { return d.Settle(context.Background()) })
 				},
 				Controllers: func(*fake.Cluster) []fake.Controller { return controllers() },
-				Ignore: []invariant.Ignore{{ // how often a CSV went through its phases is the history of a run
+				Ignore: []invariant.Ignore{{ // the number of phase changes differs between runs
 					Kind: schema.GroupKind{Group: v1alpha1.GroupName, Kind: v1alpha1.ClusterServiceVersionKind}, Path: []string{"status", "conditions"},
 				}},
 			}
@@ -195,9 +197,9 @@ func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
 	}
 }
 
-// TestWhatWasGrantedGoesWithTheOperator: what was lifted by its owner labels, what was copied with the copy, and the
-// ClusterRoles for its API with the definition.
-func TestWhatWasGrantedGoesWithTheOperator(t *testing.T) {
+// TestGrantsAreDeletedWithTheOperator checks that lifted objects are deleted by their owner labels, copied objects with
+// the copied CSV, and the ClusterRoles for an API with its CustomResourceDefinition.
+func TestGrantsAreDeletedWithTheOperator(t *testing.T) {
 	count := func(c *fake.Cluster, mentions string) (n int) {
 		for _, o := range c.Objects() {
 			if o.GetLabels()["olm.copiedFrom"] != "" && olmcore.RefOf(o).Kind == mentions {
@@ -233,14 +235,14 @@ func TestWhatWasGrantedGoesWithTheOperator(t *testing.T) {
 	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {
 		require.Zero(t, count(c, kind), kind)
 	}
-	require.NotNil(t, fake.Find[*rbacv1.ClusterRole](c, "", "cools.example.com-v1-edit"), "it outlives the version")
+	require.NotNil(t, fake.Find[*rbacv1.ClusterRole](c, "", "cools.example.com-v1-edit"), "it is not deleted with the CSV")
 	require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "cools.example.com"}, metav1.DeleteOptions{}))
 	require.NoError(t, c.Settle())
 	require.Nil(t, fake.Find[*rbacv1.ClusterRole](c, "", "cools.example.com-v1-edit"))
 }
 
-// TestAnAccountThatMayDoNothingGrantsNothing: the writes are refused, said, and tried again after pauses.
-func TestAnAccountThatMayDoNothingGrantsNothing(t *testing.T) {
+// TestAnAccountWithoutPermissionsGrantsNothing checks that rejected writes are reported and retried with backoff.
+func TestAnAccountWithoutPermissionsGrantsNothing(t *testing.T) {
 	c, err := newCluster()
 	require.NoError(t, err)
 	c.Authorize = func(as *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
@@ -275,10 +277,10 @@ func TestAnAccountThatMayDoNothingGrantsNothing(t *testing.T) {
 	require.NotNil(t, fake.Find[*rbacv1.ClusterRole](c, "", "cools.example.com-v1-edit"))
 }
 
-// TestWhatAnAccountMayNotGrantIsNotGrantedWithoutIt checks that a permission which the API server rejected for the
-// account of the OperatorGroup is not granted once the account is removed, although the plan was swept and a record
-// exists.
-func TestWhatAnAccountMayNotGrantIsNotGrantedWithoutIt(t *testing.T) {
+// TestRejectedPermissionsAreNotGrantedWithoutTheAccount checks that a permission that the API server rejected for the
+// ServiceAccount of the OperatorGroup is not granted once the account is removed, although the InstallPlan was deleted
+// and a record exists.
+func TestRejectedPermissionsAreNotGrantedWithoutTheAccount(t *testing.T) {
 	c, err := newCluster("a")
 	require.NoError(t, err)
 	isAllowed := false
@@ -329,7 +331,7 @@ func TestScenarios(t *testing.T) {
 	require.NoError(t, scenario.RunAll("testdata/*.txt", scenario.Config{Controllers: controllers(), Commands: commands}))
 }
 
-// many is an operator whose group targets n namespaces, each with its copy.
+// many returns a world whose OperatorGroup targets n namespaces, each with a copied CSV.
 func many(n int) *world {
 	targets := make([]string, 0, n)
 	for i := range n {
@@ -342,7 +344,7 @@ func many(n int) *world {
 	return w
 }
 
-// BenchmarkReconcile is an operator at rest, without and with its Checkpoint, and its first pass over the namespaces.
+// BenchmarkReconcile reconciles an operator at rest, with and without its Checkpoint, and for the first time.
 func BenchmarkReconcile(b *testing.B) {
 	run := func(name string, in permissions.Input, actions int) {
 		b.Run(name, func(b *testing.B) {
@@ -370,7 +372,7 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// BenchmarkGather reads for an operator at rest.
+// BenchmarkGather reads the Input of an operator at rest.
 func BenchmarkGather(b *testing.B) {
 	for _, n := range []int{0, 400} {
 		w := many(n)
@@ -390,8 +392,8 @@ func BenchmarkGather(b *testing.B) {
 	}
 }
 
-// TestTheCostIsLinear: of the namespaces, and of objects that the operator does not need.
-func TestTheCostIsLinear(t *testing.T) {
+// TestTheCostGrowsLinearlyWithNamespacesAndObjects also adds objects that the operator does not need.
+func TestTheCostGrowsLinearlyWithNamespacesAndObjects(t *testing.T) {
 	cost := func(n int) float64 {
 		w := many(n)
 		in := w.input(t)

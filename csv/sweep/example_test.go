@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// A ClusterRole of a version that is gone is reported, and deleted where the Config says so.
+// A ClusterRole whose ClusterServiceVersion does not exist is reported. It is deleted if the Config allows it.
 func ExampleReconcile() {
 	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ops"}},

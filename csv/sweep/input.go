@@ -42,7 +42,8 @@ type Input struct {
 // Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
-// lists names every list of the Input once, except Objects, whose kinds differ. To add a list, add a field and a row.
+// lists names every list of the Input once, except Objects, which contains several kinds. To add a list, add a field
+// and a row.
 func (in *Input) lists(v *olmcore.ListVisit) {
 	in.owners(v)
 	olmcore.VisitList(v, "Namespaces", &in.Namespaces, olmcore.Optional)

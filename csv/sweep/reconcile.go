@@ -26,16 +26,14 @@ const (
 	ReasonOrphaned = "Orphaned"
 	// ReasonNotObserved means that a list was not read, so no objects are checked. Give the caller access to the kind
 	// in the message.
-	ReasonNotObserved = "NotObserved"
+	ReasonNotObserved = read.ReasonNotObserved
 )
 
 const (
-	// minAge is how old an object must be before it counts as an orphan: its owner may be on its way into a cache.
+	// minAge is the minimum age of an orphan. The owner of a younger object may be missing from a stale cache.
 	minAge = 10 * time.Minute
-	// maxReported bounds what one result says and deletes.
+	// maxReported is the maximum number of orphans that one Result reports and deletes.
 	maxReported = 100
-	// unreadPace is how often a sweep looks again whose lists were not read.
-	unreadPace = 5 * time.Second
 )
 
 // Reconcile finds cluster-scoped objects, and RoleBindings of kube-system, whose owner labels name a
@@ -51,34 +49,39 @@ func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }
 
-func decide(in *Input) (res olmcore.Result) {
+func decide(in *Input) olmcore.Result {
 	lists := olmcore.UnreadLists()
 	in.lists(&lists)
 	unread := slices.Concat(lists.Unread(), read.Missing(in.Objects, read.OwnedList(in.Unread)))
-	say := func(reason string, target olmcore.Ref, path, format string, args ...any) {
-		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, reason, target, path, format, args...))
-	}
 	if len(unread) > 0 {
-		say(ReasonNotObserved, olmcore.Ref{}, "", "the list of %s was not read, so nothing is swept", unread[0])
-		res.Requeue(unreadPace)
-		return res
+		return read.NotRead(unread, olmcore.Ref{}, "", "no objects are checked")
 	}
 	orphans, wait := orphanedObjects(in)
-	res.Requeue(wait)
 	orphans = append(orphans, markedNamespaces(in)...)
-	for _, o := range orphans[:min(len(orphans), maxReported)] {
-		say(ReasonOrphaned, o.ref, o.path, "%s", o.message)
-		if in.Config.SweepDelete {
+	named := orphans[:min(len(orphans), maxReported)]
+	res := olmcore.Result{Diagnostics: report(named, len(orphans)-len(named)), RequeueAfter: wait}
+	if in.Config.SweepDelete {
+		for _, o := range named {
 			res.Actions = append(res.Actions, o.removal)
 		}
-	}
-	if more := len(orphans) - maxReported; more > 0 {
-		say(ReasonOrphaned, olmcore.Ref{}, "", "%d more objects have no owner and are reported once these are deleted", more)
 	}
 	return res
 }
 
-// orphan is what was left behind, and the write that removes it.
+// report returns the Diagnostics about orphans, and about the number of those that are reported later.
+func report(orphans []orphan, more int) []olmcore.Diagnostic {
+	var diagnostics []olmcore.Diagnostic
+	for _, o := range orphans {
+		diagnostics = append(diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonOrphaned, o.ref, o.path, "%s", o.message))
+	}
+	if more > 0 {
+		diagnostics = append(diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonOrphaned, olmcore.Ref{}, "",
+			"%d more objects have no owner. They are reported once these are deleted", more))
+	}
+	return diagnostics
+}
+
+// orphan describes an object or label whose owner does not exist, and the write that removes it.
 type orphan struct {
 	ref           olmcore.Ref
 	path, message string
@@ -137,11 +140,11 @@ func installedBy(p *v1alpha1.InstallPlan) (owners []olmcore.Owner) {
 	return owners
 }
 
-// orphanedObjects returns the objects whose owner does not exist, and when the next one that is too young is old
-// enough.
+// orphanedObjects returns the objects whose owner does not exist, and the time until the next one that is too young is
+// old enough.
 func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
 	owners, recent := knownOwners(in), recentOwners(in)
-	var young olmcore.Result
+	var waits []time.Duration
 	var sharers *shared.Index
 	for _, o := range in.Objects.Items {
 		owner, ok := olmcore.OwnerOf(o.GetLabels())
@@ -155,22 +158,23 @@ func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
 			})
 		}
 		if sharers.NextOwnerOf(o) != nil {
-			continue // another needs it
+			continue // another ClusterServiceVersion needs it
 		}
 		created := o.GetCreationTimestamp()
 		if left := max(minAge-owned.Since(&created, in.Now), recent[owner]); left > 0 {
-			young.Requeue(left)
+			waits = append(waits, left)
 			continue
 		}
 		message := fmt.Sprintf("its %s %s/%s does not exist", owner.Kind, owner.Namespace, owner.Name)
-		orphans = append(orphans, orphan{olmcore.RefOf(o), "", message, olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonOrphaned, Message: message})})
+		cause := olmcore.Cause{Reason: ReasonOrphaned, Message: message}
+		orphans = append(orphans, orphan{olmcore.RefOf(o), "", message, olmcore.DeleteOf(o, cause)})
 	}
 	slices.SortFunc(orphans, compareOrphans)
-	return orphans, young.RequeueAfter
+	return orphans, olmcore.Nearest(waits...)
 }
 
-// isSwept reports whether an object goes when the owner that its labels name does not exist. CRDs and namespaces never
-// go, and inside a namespace anybody may write labels.
+// isSwept reports whether an object is an orphan if the owner that its labels name does not exist. CRDs and namespaces
+// are never orphans. Neither are namespaced objects, because tenants may write their labels.
 func isSwept(o olmcore.Object, owner olmcore.Owner) bool {
 	key := olmcore.KeyOf(o)
 	return (owner.Kind == v1alpha1.ClusterServiceVersionKind || owner.Kind == operatorsv1.OperatorGroupKind) &&
@@ -189,7 +193,7 @@ func markedNamespaces(in *Input) []orphan {
 		uid, marks := strings.CutPrefix(key, owned.GroupLabelPrefix)
 		return marks && !groups[uid]
 	}
-	const message = "it carries the label of an OperatorGroup that does not exist"
+	const message = "it has the label of an OperatorGroup that does not exist"
 	var marked []orphan
 	for _, n := range in.Namespaces.Items {
 		labels := maps.Clone(n.Labels)
@@ -198,7 +202,8 @@ func markedNamespaces(in *Input) []orphan {
 		}
 		after := n.DeepCopy()
 		after.Labels = labels
-		marked = append(marked, orphan{olmcore.RefOf(n), "metadata.labels", message, olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonOrphaned, Message: message})})
+		update := olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonOrphaned, Message: message})
+		marked = append(marked, orphan{olmcore.RefOf(n), "metadata.labels", message, update})
 	}
 	slices.SortFunc(marked, compareOrphans)
 	return marked

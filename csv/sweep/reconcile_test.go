@@ -29,7 +29,8 @@ import (
 
 var now, ago, namespace = csvtest.Now, csvtest.Ago, csvtest.Namespace
 
-// cluster is one of which everything was read: a version, a group, and a namespace.
+// cluster returns an Input whose lists were all read. It contains a ClusterServiceVersion, an OperatorGroup and a
+// Namespace.
 func cluster() sweep.Input {
 	return sweep.Input{
 		Now: now, Config: cleanup.Config{SweepDelete: true},
@@ -45,20 +46,20 @@ func orphan(name string, owner olmcore.Owner) metav1.ObjectMeta {
 
 var cool = olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v1"}
 
-// reconcile is sweep.Reconcile without its Checkpoint.
+// reconcile calls sweep.Reconcile and returns only the Result.
 func reconcile(in sweep.Input) (olmcore.Result, error) {
 	out, err := sweep.Reconcile(in)
 	return out.Result, err
 }
 
-// reconciled is sweep.Reconcile of a valid Input.
+// reconciled calls sweep.Reconcile with a valid Input.
 func reconciled(t require.TestingT, in sweep.Input) sweep.Outcome {
 	out, err := sweep.Reconcile(in)
 	require.NoError(t, err)
 	return out
 }
 
-func TestReconcile(t *testing.T) {
+func TestReconcileFindsOrphans(t *testing.T) {
 	lost := olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "lost.v1"}
 	role := func(change func(m *metav1.ObjectMeta)) func(in *sweep.Input) {
 		return func(in *sweep.Input) {
@@ -80,24 +81,26 @@ func TestReconcile(t *testing.T) {
 		want    []string
 		requeue time.Duration
 	}{
-		"nothing was left behind": {func(*sweep.Input) {}, nil, 0},
-		"an orphan":               {role(func(*metav1.ObjectMeta) {}), []string{"delete ClusterRole role"}, 0},
-		"its owner lives":         {role(func(m *metav1.ObjectMeta) { m.Labels["olm.owner"] = "cool.v1" }), nil, 0},
+		"no orphans":       {func(*sweep.Input) {}, nil, 0},
+		"an orphan":        {role(func(*metav1.ObjectMeta) {}), []string{"delete ClusterRole role"}, 0},
+		"its owner exists": {role(func(m *metav1.ObjectMeta) { m.Labels["olm.owner"] = "cool.v1" }), nil, 0},
 		"a copy is no owner": {role(func(m *metav1.ObjectMeta) {
 			m.Labels["olm.owner"], m.Labels["olm.owner.namespace"] = "cool.v1", "copies"
 		}), []string{"delete ClusterRole role"}, 0},
-		"it is too young": {role(func(m *metav1.ObjectMeta) { m.CreationTimestamp = *ago(9 * time.Minute) }), nil, time.Minute},
-		"it is going":     {role(func(m *metav1.ObjectMeta) { m.DeletionTimestamp = ago(0) }), nil, 0},
+		"it is too young":     {role(func(m *metav1.ObjectMeta) { m.CreationTimestamp = *ago(9 * time.Minute) }), nil, time.Minute},
+		"it is being deleted": {role(func(m *metav1.ObjectMeta) { m.DeletionTimestamp = ago(0) }), nil, 0},
 		"it has another owner": {role(func(m *metav1.ObjectMeta) {
 			m.OwnerReferences = []metav1.OwnerReference{{Kind: "CustomResourceDefinition", Name: "x"}}
 		}), nil, 0},
-		"the label of another kind of owner":           {role(func(m *metav1.ObjectMeta) { m.Labels["olm.owner.kind"] = "Subscription" }), nil, 0},
+		"the label of another kind of owner": {
+			role(func(m *metav1.ObjectMeta) { m.Labels["olm.owner.kind"] = "Subscription" }), nil, 0,
+		},
 		"an install plan is about to create its owner": {plan(v1alpha1.InstallPlanPhaseInstalling), nil, 0},
-		"the install plan is done":                     {plan(v1alpha1.InstallPlanPhaseComplete), []string{"delete ClusterRole role"}, 0},
+		"the install plan is Complete":                 {plan(v1alpha1.InstallPlanPhaseComplete), []string{"delete ClusterRole role"}, 0},
 		"an orphan of a group": {role(func(m *metav1.ObjectMeta) {
 			m.Labels["olm.owner.kind"], m.Labels["olm.owner"] = "OperatorGroup", "lost"
 		}), []string{"delete ClusterRole role"}, 0},
-		"the group lives": {role(func(m *metav1.ObjectMeta) {
+		"the group exists": {role(func(m *metav1.ObjectMeta) {
 			m.Labels["olm.owner.kind"], m.Labels["olm.owner"] = "OperatorGroup", "group"
 		}), nil, 0},
 		"a CRD is never swept": {func(in *sweep.Input) {
@@ -108,7 +111,7 @@ func TestReconcile(t *testing.T) {
 			m.Namespace = "kube-system"
 			in.Objects.Items = append(in.Objects.Items, &rbacv1.RoleBinding{ObjectMeta: m})
 		}, []string{"delete RoleBinding reader"}, 0},
-		"the mark of a group that is gone": {func(in *sweep.Input) {
+		"the label of a deleted group": {func(in *sweep.Input) {
 			in.Namespaces.Items[0].ResourceVersion = "1"
 			in.Namespaces.Items[0].Labels = map[string]string{"olm.operatorgroup.uid/gone": "", "olm.operatorgroup.uid/group": "", "x": ""}
 		}, []string{"update Namespace ns"}, 0},
@@ -129,7 +132,7 @@ func TestReconcile(t *testing.T) {
 			require.Equal(t, c.requeue, res.RequeueAfter)
 			in.Config.SweepDelete = false
 			reported := reconciled(t, in).Result
-			require.Empty(t, reported.Actions, "it reports only, unless told otherwise")
+			require.Empty(t, reported.Actions, "without SweepDelete it only reports")
 			require.Equal(t, res.Diagnostics, reported.Diagnostics)
 		})
 	}
@@ -152,12 +155,13 @@ func TestInputErrorsNameTheField(t *testing.T) {
 	}
 }
 
-// TestSweepFindsAPIServices has OLM's case of an APIService without namespace or version: of versions, and of
-// namespaces, that are gone.
-func TestSweepFindsAPIServices(t *testing.T) {
+// TestAPIServicesWithoutOwnerAreDeleted checks OLM's case of an APIService whose ClusterServiceVersion or namespace
+// does not exist.
+func TestAPIServicesWithoutOwnerAreDeleted(t *testing.T) {
 	in := cluster()
 	for name, owner := range map[string]olmcore.Owner{
-		"v1.live": {Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v1"}, "v1.no-version": {Kind: "ClusterServiceVersion", Namespace: "ns", Name: "gone.v1"},
+		"v1.live": {
+			Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v1"}, "v1.no-version": {Kind: "ClusterServiceVersion", Namespace: "ns", Name: "gone.v1"},
 		"v1.no-namespace": {Kind: "ClusterServiceVersion", Namespace: "gone", Name: "cool.v1"},
 	} {
 		in.Objects.Items = append(in.Objects.Items, &apiregistrationv1.APIService{ObjectMeta: orphan(name, owner)})
@@ -167,8 +171,7 @@ func TestSweepFindsAPIServices(t *testing.T) {
 	require.Equal(t, []string{"delete APIService v1.no-namespace", "delete APIService v1.no-version"}, csvtest.Writes(res.Actions))
 }
 
-// TestTheOrderOfASweepIsThatOfNames, whatever the order of the lists.
-func TestTheOrderOfASweepIsThatOfNames(t *testing.T) {
+func TestOrphansAreSortedByName(t *testing.T) {
 	mark := map[string]string{"olm.operatorgroup.uid/gone": ""}
 	in := cluster()
 	in.ClusterServiceVersions.Items = nil
@@ -182,8 +185,7 @@ func TestTheOrderOfASweepIsThatOfNames(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// TestNothingLeftBehindIsRemembered by the Checkpoint.
-func TestNothingLeftBehindIsRemembered(t *testing.T) {
+func TestCheckpointHoldsWithoutOrphans(t *testing.T) {
 	in := cluster()
 	young := orphan("young", olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "coming.v1"})
 	young.CreationTimestamp = *ago(time.Minute)
@@ -199,8 +201,8 @@ func TestNothingLeftBehindIsRemembered(t *testing.T) {
 	}
 }
 
-// TestManyOrphansComeInPortions: a hundred at a time, and what is said names the rest.
-func TestManyOrphansComeInPortions(t *testing.T) {
+// TestAtMostOneHundredOrphansAreDeletedAtOnce checks that a Diagnostic contains the number of other orphans.
+func TestAtMostOneHundredOrphansAreDeletedAtOnce(t *testing.T) {
 	in := cluster()
 	for i := range 150 {
 		in.Objects.Items = append(in.Objects.Items, &rbacv1.ClusterRole{ObjectMeta: orphan(fmt.Sprintf("role-%03d", i), olmcore.Owner{Kind: "OperatorGroup", Namespace: "x", Name: "gone"})})
@@ -208,11 +210,10 @@ func TestManyOrphansComeInPortions(t *testing.T) {
 	res := reconciled(t, in).Result
 	require.Len(t, res.Actions, 100)
 	require.Len(t, res.Diagnostics, 101)
-	require.Equal(t, "50 more objects have no owner and are reported once these are deleted", res.Diagnostics[100].Message)
+	require.Equal(t, "50 more objects have no owner. They are reported once these are deleted", res.Diagnostics[100].Message)
 }
 
-// TestGatherMarksWhatWasNotRead, and Reconcile does nothing.
-func TestGatherMarksWhatWasNotRead(t *testing.T) {
+func TestUnreadListsStopTheSweep(t *testing.T) {
 	nothing, err := olmcore.NewSnapshot(nil)
 	require.NoError(t, err)
 	in, err := sweep.Gather(context.Background(), nothing, cleanup.Config{ClusterKinds: []schema.GroupVersionKind{{Group: "x", Version: "v1", Kind: "More"}}}, nil)
@@ -224,7 +225,7 @@ func TestGatherMarksWhatWasNotRead(t *testing.T) {
 	require.Equal(t, sweep.ReasonNotObserved, res.Diagnostics[0].Reason)
 }
 
-// BenchmarkReconcile looks at objects whose owners exist, without and with the Checkpoint.
+// BenchmarkReconcile checks objects whose owners exist, with and without the Checkpoint.
 func BenchmarkReconcile(b *testing.B) {
 	for _, n := range []int{100, 10000} {
 		in := cluster()
@@ -246,9 +247,9 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// TestAnObjectThatAnotherNeedsIsNoOrphan checks that an object whose owner is gone stays while a live version is
-// recorded on it, or an applied step of a plan contains it.
-func TestAnObjectThatAnotherNeedsIsNoOrphan(t *testing.T) {
+// TestObjectsOfAnotherCSVAreNoOrphans checks that an object stays if another ClusterServiceVersion is recorded on it,
+// or if an applied step of an InstallPlan contains it.
+func TestObjectsOfAnotherCSVAreNoOrphans(t *testing.T) {
 	lost := olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "lost.v1"}
 	for name, c := range map[string]struct {
 		uid    types.UID
@@ -256,10 +257,10 @@ func TestAnObjectThatAnotherNeedsIsNoOrphan(t *testing.T) {
 		plan   bool
 		stays  bool
 	}{
-		"recorded":                        {"cool", true, false, true},
-		"recorded for an earlier version": {"before", true, false, false},
-		"in a plan":                       {"", false, true, true},
-		"neither":                         {"", false, false, false},
+		"recorded":                    {"cool", true, false, true},
+		"recorded for an earlier CSV": {"before", true, false, false},
+		"in a plan":                   {"", false, true, true},
+		"neither":                     {"", false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := cluster()
@@ -280,9 +281,9 @@ func TestAnObjectThatAnotherNeedsIsNoOrphan(t *testing.T) {
 	}
 }
 
-// TestAFinishedPlanIsTrustedForAWhile checks that objects of a version stay whose plan finished a short while ago: a
-// cache may show the finished plan before it shows the version.
-func TestAFinishedPlanIsTrustedForAWhile(t *testing.T) {
+// TestOwnersOfARecentInstallPlanHaveAGracePeriod checks that objects stay whose InstallPlan finished a short time ago.
+// A cache may show the finished plan before it shows the ClusterServiceVersion.
+func TestOwnersOfARecentInstallPlanHaveAGracePeriod(t *testing.T) {
 	for name, tt := range map[string]struct {
 		finished time.Duration
 		want     []string

@@ -17,7 +17,7 @@ import (
 type Rest struct {
 	owners      *olmcore.Checkpoint
 	first, last time.Time
-	over        bool // the kinds are read again, although the owners are as they were
+	over        bool // the Rest has ended, although the owners have not changed
 }
 
 // After returns the Rest for the next call of Gather, or nil if Reconcile found objects or requested a retry. r is the
@@ -43,16 +43,16 @@ func (r *Rest) After(in Input, out Outcome) *Rest {
 	return next
 }
 
-// maxRest is how long a Rest holds. A manager with a stale cache may create an object for an owner that is gone at any
-// time, and no owner changes then.
+// maxRest is the time after which a Rest ends. At any time, a manager with a stale cache may create an object for an
+// owner that does not exist, and no owner changes then.
 const maxRest = time.Hour
 
-// holds reports whether kinds that no watch delivers need not be read.
+// holds reports whether Gather can skip the kinds that are never watched.
 func (r *Rest) holds(in *Input) bool {
 	return r.same(in) && r.last.Sub(r.first) >= minAge && !r.over
 }
 
-// same reports whether the owners are as they were.
+// same reports whether the owners have not changed.
 func (r *Rest) same(in *Input) bool {
 	if r == nil {
 		return false
@@ -61,7 +61,7 @@ func (r *Rest) same(in *Input) bool {
 	return same
 }
 
-// coverOwners covers the configuration and the owners.
+// coverOwners covers the Config and the lists of owners.
 func (in *Input) coverOwners(c olmcore.Coverage) olmcore.Coverage {
 	owners := olmcore.CoverLists(c)
 	in.owners(&owners)

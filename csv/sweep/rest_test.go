@@ -21,7 +21,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// listing is a Reader that keeps which kinds were listed.
+// listing is a Reader that records which kinds were listed.
 type listing struct {
 	olmcore.Reader
 	kinds []string
@@ -32,7 +32,7 @@ func (l *listing) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	return l.Reader.List(ctx, gvk, namespace, selector)
 }
 
-// priority is an object of a kind that no watch delivers.
+// priority returns an object of a kind that is never watched.
 func priority(name, owner string) olmcore.Object {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"})
@@ -45,9 +45,9 @@ func priority(name, owner string) olmcore.Object {
 	return u
 }
 
-// TestWhatIsNotWatchedIsReadOnlyAfterAChange: at rest nothing is asked of the API server. Each look says whether the
-// kinds without a watch are read.
-func TestWhatIsNotWatchedIsReadOnlyAfterAChange(t *testing.T) {
+// TestRestSkipsKindsThatAreNeverWatched checks that Gather reads the kinds that are never watched only after a change
+// of owners, or after an hour.
+func TestRestSkipsKindsThatAreNeverWatched(t *testing.T) {
 	version := func(name, resourceVersion string) olmcore.Object {
 		return &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "cool", ResourceVersion: resourceVersion}}
 	}
@@ -55,13 +55,13 @@ func TestWhatIsNotWatchedIsReadOnlyAfterAChange(t *testing.T) {
 	done.Status.Phase = v1alpha1.InstallPlanPhaseComplete
 	role := &rbacv1.ClusterRole{ObjectMeta: orphan("role", olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "lost.v1"})}
 	rests := []olmcore.Object{version("cool.v1", "1"), priority("fast", "cool.v1")}
-	type look struct {
-		at      time.Duration
-		objects []olmcore.Object
-		reads   bool
-		said    int
+	type call struct {
+		at       time.Duration
+		objects  []olmcore.Object
+		reads    bool
+		reported int
 	}
-	for name, looks := range map[string][]look{
+	for name, calls := range map[string][]call{
 		"nothing changes": {
 			{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, rests, false, 0},
 			{69 * time.Minute, rests, false, 0},
@@ -72,25 +72,41 @@ func TestWhatIsNotWatchedIsReadOnlyAfterAChange(t *testing.T) {
 				72 * time.Minute, rests, false, 0}, {130 * time.Minute, rests, false, 0}, {132 * time.Minute, rests, false,
 				0}, {133 * time.Minute, rests, true, 0},
 		},
-		"a write comes hours later": {
+		"an orphan after hours": {
 			{
 				0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {5 * time.Hour,
 				append(slices.Clone(rests), priority("late", "lost.v1")), false, 0,
 			},
 			{6 * time.Hour, append(slices.Clone(rests), priority("late", "lost.v1")), true, 1},
 		},
-		"it is looked at often":               {{0, rests, true, 0}, {time.Minute, rests, true, 0}, {9 * time.Minute, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {11 * time.Minute, rests, false, 0}},
-		"a version changes":                   {{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, []olmcore.Object{version("cool.v1", "2")}, true, 0}, {29 * time.Minute, []olmcore.Object{version("cool.v1", "2")}, true, 0}},
-		"its owner goes":                      {{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, rests[1:], true, 1}, {30 * time.Minute, rests[1:], true, 1}},
-		"a plan comes":                        {{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, append(slices.Clone(rests), done), true, 0}},
-		"a write was late":                    {{0, rests, true, 0}, {10 * time.Minute, append(slices.Clone(rests), priority("late", "lost.v1")), true, 1}, {20 * time.Minute, rests, true, 0}, {30 * time.Minute, rests, true, 0}, {40 * time.Minute, rests, false, 0}},
-		"something watched was left behind":   {{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, append(slices.Clone(rests), role), false, 1}, {30 * time.Minute, rests, false, 0}},
-		"the clock is set back":               {{time.Hour, rests, true, 0}, {0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, rests, false, 0}},
-		"an object that cannot be told apart": {{0, []olmcore.Object{version("cool.v1", "")}, true, 0}, {10 * time.Minute, []olmcore.Object{version("cool.v1", "")}, true, 0}, {20 * time.Minute, []olmcore.Object{version("cool.v1", "")}, true, 0}},
+		"frequent calls": {
+			{0, rests, true, 0}, {time.Minute, rests, true, 0}, {9 * time.Minute, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {11 * time.Minute, rests, false, 0},
+		},
+		"a CSV changes": {
+			{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, []olmcore.Object{version("cool.v1", "2")}, true, 0}, {29 * time.Minute, []olmcore.Object{version("cool.v1", "2")}, true, 0},
+		},
+		"its owner is deleted": {
+			{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, rests[1:], true, 1}, {30 * time.Minute, rests[1:], true, 1},
+		},
+		"an InstallPlan is created": {
+			{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, append(slices.Clone(rests), done), true, 0},
+		},
+		"an orphan is created late": {
+			{0, rests, true, 0}, {10 * time.Minute, append(slices.Clone(rests), priority("late", "lost.v1")), true, 1}, {20 * time.Minute, rests, true, 0}, {30 * time.Minute, rests, true, 0}, {40 * time.Minute, rests, false, 0},
+		},
+		"an orphan of a watched kind": {
+			{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, append(slices.Clone(rests), role), false, 1}, {30 * time.Minute, rests, false, 0},
+		},
+		"the clock is set back": {
+			{time.Hour, rests, true, 0}, {0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, rests, false, 0},
+		},
+		"an object has no resourceVersion": {
+			{0, []olmcore.Object{version("cool.v1", "")}, true, 0}, {10 * time.Minute, []olmcore.Object{version("cool.v1", "")}, true, 0}, {20 * time.Minute, []olmcore.Object{version("cool.v1", "")}, true, 0},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var rest *sweep.Rest
-			for i, l := range looks {
+			for i, l := range calls {
 				snapshot, err := olmcore.NewSnapshot(l.objects, olmcore.Everything)
 				require.NoError(t, err)
 				r := &listing{Reader: snapshot}
@@ -98,10 +114,10 @@ func TestWhatIsNotWatchedIsReadOnlyAfterAChange(t *testing.T) {
 				require.NoError(t, err)
 				in.Now = now.Add(l.at)
 				out := reconciled(t, in)
-				require.Equal(t, l.reads, slices.Contains(r.kinds, "PriorityClass"), "look %d", i)
-				require.Equal(t, l.reads, slices.Contains(r.kinds, "ConsoleLink"), "look %d", i)
+				require.Equal(t, l.reads, slices.Contains(r.kinds, "PriorityClass"), "call %d", i)
+				require.Equal(t, l.reads, slices.Contains(r.kinds, "ConsoleLink"), "call %d", i)
 				require.Contains(t, r.kinds, "ClusterRole")
-				require.Len(t, out.Diagnostics, l.said, "look %d", i)
+				require.Len(t, out.Diagnostics, l.reported, "call %d", i)
 				rest = rest.After(in, out)
 			}
 		})

@@ -285,7 +285,7 @@ func TestAPIsWithoutClusterRolesAreNamed(t *testing.T) {
 		code, out, errs := runDry(t, strings.Join(lines, "\n"), how)
 		require.Zero(t, code, errs)
 		require.Contains(t, out, "APINotRecorded")
-		require.Contains(t, out, "there are no ClusterRoles for Etcd.v1.example.com")
+		require.Contains(t, out, "no ClusterRoles are created for Etcd.v1.example.com")
 	}
 }
 

@@ -83,7 +83,8 @@ func List(g *operatorsv1.OperatorGroup, list []API) olmcore.Action {
 	after := g.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, operatorsv1.OperatorGroupProvidedAPIsAnnotationKey, Format(list))
 	return olmcore.UpdateOf(g, after, olmcore.Cause{
-		Reason: ReasonProvidedAPIsChanged, Message: "the annotation does not list what the operators of OperatorGroup " + g.Name + " provide",
+		Reason:  ReasonProvidedAPIsChanged,
+		Message: "the annotation does not list the APIs that the operators of OperatorGroup " + g.Name + " provide",
 	})
 }
 
@@ -97,6 +98,7 @@ func Required(c *owned.CSV) []API {
 	return apis(c.Spec.CustomResourceDefinitions.Required, c.Spec.APIServiceDefinitions.Required)
 }
 
+// apis returns the APIs of descriptions of CRDs and APIServices.
 func apis(crds []v1alpha1.CRDDescription, services []v1alpha1.APIServiceDescription) []API {
 	list := make([]API, 0, len(crds)+len(services))
 	for _, d := range crds {
@@ -152,6 +154,7 @@ func ClaimOf(c *owned.CSV, own *operatorsv1.OperatorGroup, others []*operatorsv1
 	return claim
 }
 
+// comesBefore reports whether a Claim is reported rather than another.
 func (c Claim) comesBefore(o Claim) bool {
 	if c.Lost != o.Lost {
 		return c.Lost
@@ -169,8 +172,8 @@ func isLost(c *owned.CSV, a API, own, other *operatorsv1.OperatorGroup, provider
 	return isWeaker(c, a, other, providers, neighbours)
 }
 
-// isWeaker decides between two groups that list the same API, in the same way on both sides: an operator that runs
-// keeps what it has, then the older one.
+// isWeaker reports whether the operator of another group has the better claim to an API. Both sides decide in the same
+// way. A CSV that is Succeeded is preferred, then the older one.
 func isWeaker(c *owned.CSV, a API, other *operatorsv1.OperatorGroup, providers, neighbours []*owned.CSV) bool {
 	theirs := best(nil, a, other.Namespace, providers)
 	return theirs != nil && compareProviders(theirs, best(c, a, c.Namespace, neighbours)) < 0
@@ -186,6 +189,7 @@ func best(c *owned.CSV, a API, namespace string, others []*owned.CSV) *owned.CSV
 	return c
 }
 
+// compareProviders orders CSVs that provide the same API. The first one keeps it.
 func compareProviders(a, b *owned.CSV) int {
 	return cmp.Or(
 		chain.CompareSucceeded(a, b),

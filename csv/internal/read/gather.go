@@ -31,7 +31,7 @@ import (
 type Reads struct {
 	ctx     context.Context
 	reader  olmcore.Reader
-	indexes map[string]any // of a Reader that keeps none itself
+	indexes map[string]any // used if the Reader keeps no indexes
 	err     error
 }
 
@@ -138,11 +138,13 @@ func Indexed[T olmcore.Object](r *Reads, namespace string, by []Term, termsOf fu
 	if r.err != nil {
 		return found
 	}
-	objects := r.find(olmcore.Lookup{Kind: olmcore.GVKOf(*new(T)), Namespace: namespace, Key: "csv", TermsOf: func(o olmcore.Object, add func(Term)) {
+	termsOfObject := func(o olmcore.Object, add func(Term)) {
 		if object, is := o.(T); is {
 			termsOf(object, add)
 		}
-	}}, by)
+	}
+	lookup := olmcore.Lookup{Kind: olmcore.GVKOf(*new(T)), Namespace: namespace, Key: "csv", TermsOf: termsOfObject}
+	objects := r.find(lookup, by)
 	found.Complete = objects.Complete
 	for _, o := range objects.Items {
 		found.Items = append(found.Items, o.(T))
@@ -150,13 +152,13 @@ func Indexed[T olmcore.Object](r *Reads, namespace string, by []Term, termsOf fu
 	return found
 }
 
-// index is the objects of a kind by their terms, and whether they were read.
+// index contains the objects of a kind by their terms. complete is false if they were not read.
 type index struct {
 	*terms.Index
 	complete bool
 }
 
-// find looks objects up in the index that the Reader keeps up, else in one until something changes.
+// find returns the objects that have one of some terms. It uses the index of the Reader if there is one.
 func (r *Reads) find(l olmcore.Lookup, by []Term) (found olmcore.Observed[olmcore.Object]) {
 	if finder, ok := r.reader.(olmcore.Finder); ok {
 		objects, err := finder.Find(r.ctx, r.reader, l, by...)
@@ -179,6 +181,7 @@ func (r *Reads) find(l olmcore.Lookup, by []Term) (found olmcore.Observed[olmcor
 	return olmcore.Observed[olmcore.Object]{Complete: kept.complete, Items: kept.Find(by...)}
 }
 
+// index returns the index of a kind in a namespace. It builds the index if neither the Reader nor r has it.
 func (r *Reads) index(gvk schema.GroupVersionKind, namespace string, build func() any) any {
 	if keeper, ok := r.reader.(olmcore.Indexer); ok {
 		return keeper.Index(gvk, namespace, "csv", build)
@@ -229,7 +232,9 @@ func ClusterKinds(more []schema.GroupVersionKind) []schema.GroupVersionKind {
 
 // Owned reads the cluster-scoped objects of some kinds, and the RoleBindings of kube-system, that a selector of owner
 // labels selects. It also returns the kinds that were not read.
-func Owned(r *Reads, kinds []schema.GroupVersionKind, selector labels.Selector) (found olmcore.Observed[olmcore.Object], unread []schema.GroupKind) {
+func Owned(
+	r *Reads, kinds []schema.GroupVersionKind, selector labels.Selector,
+) (found olmcore.Observed[olmcore.Object], unread []schema.GroupKind) {
 	found = olmcore.Found[olmcore.Object]()
 	add := func(gvk schema.GroupVersionKind, namespace string) {
 		list := Kind(r, gvk, namespace, selector)
@@ -297,12 +302,13 @@ func ClusterRoles(r *Reads, names []string) olmcore.Observed[*rbacv1.ClusterRole
 	return found
 }
 
-// Terms of bindings: their own names, and those of subjects that can mean a ServiceAccount.
+// Terms of bindings: their own names, and the names of subjects that may include a ServiceAccount.
 const (
 	termBinding = "name"
 	termSubject = "subject"
 )
 
+// bindingTerms returns the terms of the bindings that may bind ServiceAccounts of a namespace, or that have a name.
 func bindingTerms(namespace string, accounts, names []string) []Term {
 	terms := []Term{
 		{Of: termSubject, Value: rbac.GroupAll}, {Of: termSubject, Value: rbac.GroupAll + ":" + namespace},
@@ -317,6 +323,7 @@ func bindingTerms(namespace string, accounts, names []string) []Term {
 	return terms
 }
 
+// termsOfBinding calls add with each term of a binding.
 func termsOfBinding(name, namespace string, subjects []rbacv1.Subject, add func(Term)) {
 	add(Term{Of: termBinding, Value: name})
 	for _, s := range subjects {

@@ -113,7 +113,8 @@ func TestCopiesMeetOthers(t *testing.T) {
 		s.groupOf("group", "{targetNamespaces: [NS-watched]}")
 		s.version("alpha", "1.0.0", "")
 		s.succeeds("alpha.v1.0.0")
-		s.diagnosed("NameTaken", "ClusterServiceVersion NS-watched/alpha.v1.0.0 is no copy of it, so there is none in that namespace")
+		s.diagnosed("NameTaken",
+			"namespace NS-watched has no copy, because its ClusterServiceVersion alpha.v1.0.0 is not a copy of this one. Delete one of the two")
 		require.Equal(s, mine, s.copyIn("NS-watched", "alpha.v1.0.0").UID)
 		require.Empty(s, s.copyIn("NS-watched", "alpha.v1.0.0").Labels["olm.copiedFrom"])
 		require.NotEmpty(s, getIn[*appsv1.Deployment](s, "NS-watched", "alpha").UID)
