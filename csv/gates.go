@@ -15,6 +15,7 @@ import (
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -46,17 +47,13 @@ func waitForNeighbours(f *facts) (decision, bool) {
 	return waitForList(f, f.in.Neighbours.Complete, "ClusterServiceVersions")
 }
 
-// unreadPace is the time until the next call if a list was not read.
-const unreadPace = 5 * time.Second
-
 // waitForList keeps the recorded status until the caller reads a list. It decides nothing if the list was read.
 func waitForList(f *facts, wasRead bool, list string) (d decision, decided bool) {
 	if wasRead {
 		return decision{}, false
 	}
-	unread := olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(f.csv), "",
-		"the list of %s was not read, so nothing is decided", list)
-	return f.stay().named(ruleNotObserved).requeue(unreadPace).diagnose(unread), true
+	unread := read.NotRead([]string{list}, olmcore.RefOf(f.csv), "", "nothing is decided")
+	return f.stay().named(ruleNotObserved).requeue(unread.RequeueAfter).diagnose(unread.Diagnostics...), true
 }
 
 // updateMetadata adds the finalizer and the annotations of the OperatorGroup in one write. It also updates the API
