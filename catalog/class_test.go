@@ -110,9 +110,9 @@ func evicted(in *catalog.Input, reason string) {
 	in.Pods.Items[0].Status.Conditions[len(in.Pods.Items[0].Status.Conditions)-1].Reason = reason
 }
 
-// TestClassOfAPod changes one thing about a Pod or its Node, and checks the class of the Pod, the state of the Node,
-// the reason, and how long they last.
-func TestClassOfAPod(t *testing.T) {
+// TestClassifyPods changes one thing about a Pod or its Node, and checks the class of the Pod, the state of the
+// Node, the reason, and how long they last.
+func TestClassifyPods(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	node := func(in *catalog.Input) *corev1.Node { return setNode(in, corev1.ConditionTrue, time.Hour) }
 	withoutNode := func(in *catalog.Input) {
@@ -322,9 +322,9 @@ func TestPodsOfOtherCatalogsAreIgnored(t *testing.T) {
 	}
 }
 
-// TestWhenDisruptionIsPartialOrTotal checks that replacements are limited if at least three Nodes and 55 % of them
-// fail, and stop if all Nodes fail.
-func TestWhenDisruptionIsPartialOrTotal(t *testing.T) {
+// TestDisruptionFollowsTheShareOfFailedNodes checks that replacements are limited if at least three Nodes and 55 %
+// of them fail, and stop if all Nodes fail.
+func TestDisruptionFollowsTheShareOfFailedNodes(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for _, test := range []struct {
 		good, bad int
@@ -357,11 +357,11 @@ func TestWhenDisruptionIsPartialOrTotal(t *testing.T) {
 	}
 }
 
-// TestContentOfAPod checks which container status contains the digest of the content: that of the only container, or
-// that of the init container that copies the content.
+// TestContentDigestOfAPod checks which container status contains the digest of the content: that of the only
+// container, or that of the init container that copies the content.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
-func TestContentOfAPod(t *testing.T) {
+func TestContentDigestOfAPod(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	served := base.Pods.Items[0].Status.ContainerStatuses[0].ImageID
 	status := func(id string) corev1.ContainerStatus { return corev1.ContainerStatus{ImageID: id} }

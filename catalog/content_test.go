@@ -17,9 +17,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestContentOfARegistry checks that Content follows from the ready Pods, and that it is not settled while Pods with
-// other content are being deleted.
-func TestContentOfARegistry(t *testing.T) {
+// TestContentFollowsTheReadyPods checks that Content follows from the ready Pods, and that it is not settled while
+// Pods with other content are being deleted.
+func TestContentFollowsTheReadyPods(t *testing.T) {
 	pod := func(image string, change ...func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"olm.catalogSource": "cool", "olm.managed": "true"}}}
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{ImageID: image}}
@@ -97,7 +97,7 @@ func TestFailedConnectionsAreReported(t *testing.T) {
 	require.Equal(t, "nothing needs attention", meta.FindStatusCondition(after.Status.Conditions, "Degraded").Message)
 }
 
-func TestAddress(t *testing.T) {
+func TestAddressIgnoresTheStatus(t *testing.T) {
 	now := metav1.Now()
 	for want, edit := range map[string]func(cs *v1alpha1.CatalogSource){
 		"my-catalog.team.svc:50051": func(cs *v1alpha1.CatalogSource) { cs.Spec.SourceType, cs.Spec.Image = v1alpha1.SourceTypeGrpc, "i" },

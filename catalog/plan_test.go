@@ -209,9 +209,9 @@ func TestWhichPodsAreCreatedPromotedAndDeleted(t *testing.T) {
 	}
 }
 
-// TestWhileNoNodeIsReady checks that a Pod is only created if no unfinished Pod is left, and that a rejected Pod is
-// reported.
-func TestWhileNoNodeIsReady(t *testing.T) {
+// TestNoSecondPodIsCreatedWhileNoNodeIsReady checks that a Pod is only created if no unfinished Pod is left, and
+// that a rejected Pod is reported.
+func TestNoSecondPodIsCreatedWhileNoNodeIsReady(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
 		change func(*catalog.Input)
@@ -248,9 +248,9 @@ func TestWhileNoNodeIsReady(t *testing.T) {
 	}
 }
 
-// TestFewerReplicasWhileNothingServes checks that two Pods of an old spec that do not serve make room for one new
-// Pod. The worse one is deleted first.
-func TestFewerReplicasWhileNothingServes(t *testing.T) {
+// TestPodsThatDoNotServeMakeRoomForTheNewSpec checks that two Pods of an old spec that do not serve make room for
+// one new Pod. The worse one is deleted first.
+func TestPodsThatDoNotServeMakeRoomForTheNewSpec(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 2}, cool())
 	shrink := func(in *catalog.Input) {
 		for _, pod := range in.Pods.Items {
@@ -268,9 +268,9 @@ func TestFewerReplicasWhileNothingServes(t *testing.T) {
 	require.Equal(t, []string{"create a Pod PodOutdated", "delete " + base.Pods.Items[0].Name + " PodOutdated"}, done(out))
 }
 
-// TestHundredsOfPods checks that one decision handles hundreds of Pods, which a controller without computed names may
-// have created.
-func TestHundredsOfPods(t *testing.T) {
+// TestOneDecisionHandlesHundredsOfPods checks that one decision handles hundreds of Pods, which a controller
+// without computed names may have created.
+func TestOneDecisionHandlesHundredsOfPods(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	const n = 300
 	for name, test := range map[string]struct {

@@ -19,9 +19,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestMistakesOfUsers checks for mistakes in a CatalogSource that have no test of their own what is done with the
-// Pods, and what the status and the Diagnostics report.
-func TestMistakesOfUsers(t *testing.T) {
+// TestInvalidSpecsAreReported checks which Pods are kept, and what the status and the Diagnostics report, for
+// mistakes in a CatalogSource that have no test of their own.
+func TestInvalidSpecsAreReported(t *testing.T) {
 	images := converged(t, catalog.Config{}, cool())
 	maps := mappedInput(t, catalog.Config{})
 	config := func(change func(*v1alpha1.GrpcPodConfig)) func(*catalog.Input) {
@@ -161,8 +161,8 @@ func TestSpecProblemsAreReportedInTheStatus(t *testing.T) {
 	}
 }
 
-// TestAMessageThatOLMRecordedStays checks that a message is not written again only to escape its characters.
-func TestAMessageThatOLMRecordedStays(t *testing.T) {
+// TestMessageRecordedByOLMIsKept checks that a message is not written again only to escape its characters.
+func TestMessageRecordedByOLMIsKept(t *testing.T) {
 	const raw = "unknown sourcetype: x\u202e"
 	change := func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "x\u202e" }
 	out := reconcile(t, converged(t, catalog.Config{}, cool()), func(in *catalog.Input) {
@@ -174,9 +174,9 @@ func TestAMessageThatOLMRecordedStays(t *testing.T) {
 	require.Equal(t, raw, status.Status.Message)
 }
 
-// TestNamesThatAreNoServiceNameAreReported checks that a name that cannot be the name of a Service is reported, so
-// that the API server does not have to reject the Service.
-func TestNamesThatAreNoServiceNameAreReported(t *testing.T) {
+// TestInvalidServiceNamesAreReported checks that a catalog whose name is no valid Service name reports that, and
+// creates no Service that the API server would reject.
+func TestInvalidServiceNamesAreReported(t *testing.T) {
 	for name, valid := range map[string]bool{
 		"cool": true, "a.b": true, "a" + strings.Repeat("b", 62): true,
 		"a" + strings.Repeat("b", 63): false, "1cool": false, "Cool": false, "cool-": false, "cool.": false, "co_ol": false,

@@ -33,7 +33,7 @@ func bring(in subscription.Input, csv string, names ...string) *subscription.Res
 	return r
 }
 
-func TestAResolutionBecomesReferences(t *testing.T) {
+func TestResolutionSetsPlanReferences(t *testing.T) {
 	a := newSub("a", withCondition(v1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable", "x", 6))
 	b := newSub("b", follows("old", "other.v1"), installed, withCondition(v1alpha1.SubscriptionBundleUnpacking, "UnpackingInProgress", "", 6))
 	plan := newPlan("p", "", empty, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 3 })
@@ -98,15 +98,15 @@ func TestAResolutionBecomesReferences(t *testing.T) {
 	})
 }
 
-func TestASubscriptionThatGoesGetsNoPlan(t *testing.T) {
+func TestDeletedSubscriptionGetsNoPlan(t *testing.T) {
 	in := inputOf(newSub("a", func(s *v1alpha1.Subscription) { s.DeletionTimestamp = secondp(9) }), newPlan("p", "", empty))
 	in.Resolution = bring(in, "etcd.v1", "a")
 	require.Empty(t, reconcile(t, in).Actions)
 }
 
-// TestStaleFailureIsNotPublished: another manager has resolved the namespace since, and the Subscription waits for the
-// plan of that answer. If the old failure were published, two managers would overwrite each other's condition without
-// end.
+// TestStaleFailureIsNotPublished checks that the failure of a stale resolution is not written. Another manager
+// resolved the namespace since, and the Subscription waits for the InstallPlan of that answer. Otherwise two
+// managers would overwrite each other's condition endlessly.
 func TestStaleFailureIsNotPublished(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6))
 	in := inputOf(sub, newPlan("p", "RequiresApproval", manual(1)))
@@ -121,7 +121,7 @@ func TestStaleFailureIsNotPublished(t *testing.T) {
 	require.Equal(t, "constraints not satisfiable: no channel x", got.GetCondition(v1alpha1.SubscriptionResolutionFailed).Message)
 }
 
-func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
+func TestStaleResolutionWritesNothing(t *testing.T) {
 	plan := newPlan("p", "", empty)
 	for name, change := range map[string]func(in *subscription.Input){
 		"a Subscription came":         func(in *subscription.Input) { in.Subscriptions.Items = append(in.Subscriptions.Items, newSub("b")) },
@@ -179,7 +179,7 @@ func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 }
 
 // OLM's cases: an unsatisfiable namespace, another error, and success after a failure.
-func TestAFailedResolutionShows(t *testing.T) {
+func TestFailedResolutionSetsTheCondition(t *testing.T) {
 	for name, tc := range map[string]struct {
 		failure         olmcore.ResolutionFailure
 		attempts        int
@@ -245,7 +245,7 @@ func TestAFailedResolutionShows(t *testing.T) {
 	}
 }
 
-func TestOneSubscriptionLeftOutOfASolution(t *testing.T) {
+func TestSubscriptionOutsideTheSolutionReportsItsFailure(t *testing.T) {
 	in := inputOf(newSub("a"), newSub("b"), newPlan("p", "", empty))
 	in.Resolution = bring(in, "etcd.v1", "a")
 	in.Resolution.Resolution.Decisions[1].Failure = &olmcore.ResolutionFailure{Unsatisfiable: true, Message: "no such channel"}
@@ -257,7 +257,7 @@ func TestOneSubscriptionLeftOutOfASolution(t *testing.T) {
 	require.Nil(t, statusOf(t, in, out, "b").InstallPlanRef)
 }
 
-func TestANamespaceNeedsOneOperatorGroup(t *testing.T) {
+func TestNamespaceWithoutOneOperatorGroupIsBlocked(t *testing.T) {
 	for count, message := range map[int]string{0: "found 0 operatorGroups, expected 1", 2: "found 2 operatorGroups, expected 1"} {
 		in := inputOf(newSub("a"), newSub("b", follows("p", "etcd.v1"), pending("Installing", 6)), newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) {
 			p.OwnerReferences[0] = olmcore.OwnerReferenceTo(newSub("b"))
@@ -286,7 +286,7 @@ func TestANamespaceNeedsOneOperatorGroup(t *testing.T) {
 	}
 }
 
-func TestAPlanThatDoesNotAppear(t *testing.T) {
+func TestUnobservedPlanIsRequestedAgainAfterTheGracePeriod(t *testing.T) {
 	for name, tc := range map[string]struct {
 		at      time.Duration // the resolution, before now; negative: not known
 		change  func(*subscription.Input)
@@ -329,7 +329,7 @@ func TestAPlanThatDoesNotAppear(t *testing.T) {
 	}
 }
 
-func TestNothingToInstallChangesOnlyTheCSV(t *testing.T) {
+func TestResolutionWithoutPlanSetsOnlyCurrentCSV(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.Resolution = bring(in, "etcd.v1", "a")
 	in.Resolution.Plan, in.Resolution.Resolution.Operators = olmcore.Ref{}, nil
@@ -339,8 +339,7 @@ func TestNothingToInstallChangesOnlyTheCSV(t *testing.T) {
 	require.Zero(t, got.InstallPlanGeneration)
 }
 
-// TestGate is the table of who needs a resolution.
-func TestGate(t *testing.T) {
+func TestWhichSubscriptionsNeedAResolution(t *testing.T) {
 	deleting := func(s *v1alpha1.Subscription) { s.DeletionTimestamp = secondp(9) }
 	for name, tc := range map[string]struct {
 		objects []olmcore.Object
@@ -376,9 +375,10 @@ func TestEqualRequestsHaveEqualFingerprints(t *testing.T) {
 	require.NotEqual(t, one.Fingerprint, three.Fingerprint)
 }
 
-// TestAWaitingSubscriptionFollowsTheNewestPlan that brings its version: "b" joins, and the plan made for it brings what
-// "a" waits for, too.
-func TestAWaitingSubscriptionFollowsTheNewestPlan(t *testing.T) {
+// TestWaitingSubscriptionMovesOnceItsPlanEnded checks which InstallPlan Subscription a references after
+// Subscription b was added. The new plan installs the versions of both. Subscription a references it only after its
+// old plan ended.
+func TestWaitingSubscriptionMovesOnceItsPlanEnded(t *testing.T) {
 	at := func(generation int) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) { p.Spec.Generation = generation }
 	}
@@ -442,9 +442,10 @@ func TestAWaitingSubscriptionFollowsTheNewestPlan(t *testing.T) {
 	}
 }
 
-// TestASubscriptionIsMovedFromAPlanWithoutSteps: a plan that was never given its steps is left for the plan of the
-// answer, if that brings what the Subscription waits for; the answer decides nothing new about it.
-func TestASubscriptionIsMovedFromAPlanWithoutSteps(t *testing.T) {
+// TestSubscriptionLeavesAPlanWithoutSteps checks that a Subscription leaves an InstallPlan without steps for the
+// plan of the answer, if that plan installs the version that the Subscription waits for. The answer itself changes
+// nothing about the Subscription.
+func TestSubscriptionLeavesAPlanWithoutSteps(t *testing.T) {
 	other := func(s *v1alpha1.Subscription) {
 		s.Name, s.UID, s.Spec.Package, s.Labels = "b", "b-uid", "vault", map[string]string{"operators.coreos.com/vault.ops": ""}
 	}
@@ -492,9 +493,9 @@ func TestASubscriptionIsMovedFromAPlanWithoutSteps(t *testing.T) {
 	}
 }
 
-// TestAStaleAnswerIsMentionedUntilItIsCarriedOut: of an answer from other Subscriptions only what is left to do of it
-// is worth a word.
-func TestAStaleAnswerIsMentionedUntilItIsCarriedOut(t *testing.T) {
+// TestStaleAnswerIsReportedUntilItIsApplied checks that StaleResolution is reported only while a decision of the
+// stale answer is not applied.
+func TestStaleAnswerIsReportedUntilItIsApplied(t *testing.T) {
 	follow := func(change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscription { return newSub("a", change...) }
 	noPlan := func(in *subscription.Input) { in.Resolution.Plan = olmcore.Ref{} }
 	for name, tc := range map[string]struct {
@@ -530,9 +531,9 @@ func TestAStaleAnswerIsMentionedUntilItIsCarriedOut(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatWasCarriedOutIsSpent: a Subscription was made to forget a complete plan because its CSV is gone. The
-// answer that made the plan would bring nothing again.
-func TestAnAnswerThatWasCarriedOutIsSpent(t *testing.T) {
+// TestAppliedAnswerIsNotAppliedAgain checks that a new resolution is requested if the reference to a complete
+// InstallPlan was cleared because its CSV is gone. The answer that created the plan would install nothing.
+func TestAppliedAnswerIsNotAppliedAgain(t *testing.T) {
 	complete := newPlan("p", "Complete", started(3), done(9))
 	for name, tc := range map[string]struct {
 		change func(in *subscription.Input)

@@ -85,7 +85,7 @@ func full(t require.TestingT, n int) subscription.Input {
 	return in
 }
 
-func TestANamespaceAtRestWithItsCheckpointCostsNoAllocation(t *testing.T) {
+func TestReconcileWithCheckpointAllocatesNothing(t *testing.T) {
 	waiting := inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), newPlan("p", "RequiresApproval", manual(1)))
 	for name, in := range map[string]subscription.Input{
 		"no Subscription": inputOf(), "waiting for a plan": answered(waiting), "waiting, no answer": waiting,
@@ -105,8 +105,9 @@ func TestANamespaceAtRestWithItsCheckpointCostsNoAllocation(t *testing.T) {
 	}
 }
 
-// TestTheCheckpointIsSound: whatever changes, it lets go or the answer stays the same.
-func TestTheCheckpointIsSound(t *testing.T) {
+// TestCheckpointIsInvalidOnceTheResultWouldChange checks that a Checkpoint is invalid after every change of the
+// Input that changes the Outcome.
+func TestCheckpointIsInvalidOnceTheResultWouldChange(t *testing.T) {
 	in := full(t, 2)
 	in.Catalogs.Probes = map[types.NamespacedName]subscription.Probe{{Namespace: "olm", Name: "a"}: {Healthy: true}}
 	in.Catalogs.Entries = []subscription.Entry{entryOf("package-0000.v1.2.3", nil, nil, nil)}

@@ -51,9 +51,9 @@ func saysHealth(status corev1.ConditionStatus, reason, message string) func(*v1a
 
 const allHealthy = "all available catalogsources are healthy"
 
-// TestCatalogHealth goes through the cases of OLM's UpdateHealth and catalogHealth tests, and the ones that it gets
-// wrong.
-func TestCatalogHealth(t *testing.T) {
+// TestCatalogHealthCondition checks the condition and the recorded health for the cases of OLM's UpdateHealth and
+// catalogHealth tests, and for cases that OLM gets wrong.
+func TestCatalogHealthCondition(t *testing.T) {
 	cool, sick := newCatalog("olm", "cool", true), newCatalog("olm", "cool", false)
 	other, ill := newCatalog("olm", "other", true), newCatalog("olm", "other", false)
 	mine := newCatalog(ns, "mine", true)
@@ -127,8 +127,8 @@ func TestCatalogHealth(t *testing.T) {
 	}
 }
 
-// TestARecordNamesItsCatalog: what is recorded is a whole reference.
-func TestARecordNamesItsCatalog(t *testing.T) {
+// TestCatalogHealthReferencesItsCatalog checks that status.catalogHealth contains complete references.
+func TestCatalogHealthReferencesItsCatalog(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.Catalogs = sources(newCatalog("olm", "cool", true))
 	require.Equal(t, []v1alpha1.SubscriptionCatalogHealth{{
@@ -144,7 +144,7 @@ func nameless(name string, healthy bool) *v1alpha1.CatalogSource {
 	return c
 }
 
-func TestAFailedProbeChangesNothing(t *testing.T) {
+func TestFailedProbeKeepsTheRecordedHealth(t *testing.T) {
 	cool := newCatalog("olm", "cool", true)
 	in := answered(inputOf(newSub("a", records(cool), saysHealth("False", "AllCatalogSourcesHealthy", allHealthy)), newSub("b")))
 	in.Catalogs = sources(cool)
@@ -159,7 +159,7 @@ func TestAFailedProbeChangesNothing(t *testing.T) {
 	require.False(t, b.CatalogHealth[0].Healthy)
 }
 
-func TestGatherCatalogs(t *testing.T) {
+func TestGatherReadsLocalAndGlobalCatalogs(t *testing.T) {
 	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{
 		newCatalog("olm", "b", true), newCatalog("olm", "a", true), newCatalog(ns, "own", true), newCatalog("elsewhere", "x", true)}, olmcore.Everything)
 	require.NoError(t, err)
@@ -183,7 +183,7 @@ func entryOf(bundle string, deprecations ...*string) subscription.Entry {
 }
 
 // OLM's cases: deprecations at three levels, coming and going.
-func TestDeprecation(t *testing.T) {
+func TestDeprecationConditions(t *testing.T) {
 	says := func(t v1alpha1.SubscriptionConditionType, message string) func(*v1alpha1.Subscription) {
 		return withCondition(t, "", message, 3)
 	}
@@ -239,9 +239,9 @@ func TestDeprecation(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaidOfCatalogs compares the conditions about catalogs and deprecation of any namespace with what they are
-// for.
-func TestWhatIsSaidOfCatalogs(t *testing.T) {
+// TestCatalogConditionsMatchTheCatalogs checks for any namespace that the conditions about catalogs and
+// deprecations match the catalogs.
+func TestCatalogConditionsMatchTheCatalogs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		if in.Catalogs == nil {

@@ -45,9 +45,9 @@ func (w *writer) act(t require.TestingT, c *fake.Cluster) (writes int) {
 	return len(out.Actions)
 }
 
-// TestNoWriterUndoesAnother: three of our own writers and a foreign one, in any interleaving and however old what they
-// read is.
-func TestNoWriterUndoesAnother(t *testing.T) {
+// TestConcurrentWritersKeepEachOthersChanges runs three of our writers and another writer in any order, each with
+// reads of any age. It checks that no writer reverts the changes of another.
+func TestConcurrentWritersKeepEachOthersChanges(t *testing.T) {
 	phases := []v1alpha1.InstallPlanPhase{"", "RequiresApproval", "Installing", "Failed", "Complete"}
 	rapid.Check(t, func(t *rapid.T) {
 		c := fake.NewCluster(epoch)
@@ -126,11 +126,12 @@ func checkForeign(t require.TestingT, c *fake.Cluster, count int) {
 	}
 }
 
-// TestTwoWorkersRaceOnTheSameNamespace: a Manual Subscription waits, an Automatic one is added, perhaps the Manual one
-// is deleted and made again, and two workers with caches of their own age run in any interleaving, and may lose their
-// memory. In the end every plan is owned by every Subscription that refers to it and carries its label, no two plans in
-// progress have the same content, and both operators are installed.
-func TestTwoWorkersRaceOnTheSameNamespace(t *testing.T) {
+// TestTwoWorkersOnOneNamespaceCreateNoDuplicatePlans runs two workers with caches of different ages in any order.
+// They may lose their memory. A Manual Subscription waits, an Automatic one is added, and the Manual one may be
+// deleted and created again. It checks that every InstallPlan has the owner reference and the label of each
+// Subscription that references it, that no two unfinished plans have the same content, and that both operators are
+// installed in the end.
+func TestTwoWorkersOnOneNamespaceCreateNoDuplicatePlans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := fake.NewCluster(epoch)
 		c.AutoCreateNamespaces = true

@@ -20,7 +20,7 @@ func content(csv string) func(*v1alpha1.InstallPlan) {
 	return func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{csv} }
 }
 
-func TestPlanDeletion(t *testing.T) {
+func TestDeletedSubscriptionDeletesItsUnfinishedPlan(t *testing.T) {
 	going := newPlan("p", "RequiresApproval", func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(50) })
 	for name, tc := range map[string]struct {
 		objects []olmcore.Object
@@ -63,7 +63,7 @@ func TestPlanDeletion(t *testing.T) {
 	}
 }
 
-func TestDeletionHasTheLaws(t *testing.T) {
+func TestPlanDeletionFollowsTheLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		for _, s := range in.Subscriptions.Items {
@@ -75,9 +75,9 @@ func TestDeletionHasTheLaws(t *testing.T) {
 	})
 }
 
-// TestADeletedSubscriptionTakesItsPlanWithIt runs a deletion in the cluster, where a plan that is still being approved
-// must not outlive it.
-func TestADeletedSubscriptionTakesItsPlanWithIt(t *testing.T) {
+// TestDeletedSubscriptionAndPlanLeaveTheCluster deletes a Subscription in a cluster. It checks that an InstallPlan
+// that waits for approval is deleted with it.
+func TestDeletedSubscriptionAndPlanLeaveTheCluster(t *testing.T) {
 	c := fake.NewCluster(epoch)
 	c.AutoCreateNamespaces = true
 	a := newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Finalizers = []string{subscription.Finalizer} })

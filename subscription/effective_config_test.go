@@ -11,7 +11,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-func TestEffectiveConfig(t *testing.T) {
+func TestEffectiveConfigOfOneSubscription(t *testing.T) {
 	with := func(name string, age int, current, installedCSV string) *v1alpha1.Subscription {
 		s := newSub(name)
 		s.CreationTimestamp = second(age)

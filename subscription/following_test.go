@@ -15,9 +15,10 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// TestASubscriptionFollowsWhatReplacedItsVersion: two plans of one namespace bring two versions of a dependency. Its
-// Subscription was made by the plan with the older one.
-func TestASubscriptionFollowsWhatReplacedItsVersion(t *testing.T) {
+// TestSubscriptionFollowsTheSuccessorOfItsVersion checks which version a Subscription follows if two InstallPlans
+// of its namespace install two versions of a dependency, and the plan with the older version created the
+// Subscription.
+func TestSubscriptionFollowsTheSuccessorOfItsVersion(t *testing.T) {
 	brings := func(csv string, generation int) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) {
 			p.Spec.ClusterServiceVersionNames, p.Spec.Generation, p.OwnerReferences = []string{csv}, generation, nil
@@ -102,9 +103,10 @@ func followed(s v1alpha1.SubscriptionStatus) string {
 	return s.CurrentCSV + " " + s.InstalledCSV + " " + string(s.State) + " " + plan
 }
 
-// TestASubscriptionFollowsWhatItsOwnPlanInstalled: the plan was approved while the Subscription left it for another
-// one, so that nothing followed the version that it installed.
-func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
+// TestSubscriptionFollowsTheVersionThatItsPlanInstalled checks that a Subscription follows a version that its
+// former InstallPlan installed. The plan was approved just before the Subscription referenced another plan, so no
+// Subscription followed that version.
+func TestSubscriptionFollowsTheVersionThatItsPlanInstalled(t *testing.T) {
 	type change = func(*v1alpha1.ClusterServiceVersion)
 	of := func(pkg string, more ...change) change {
 		return func(c *v1alpha1.ClusterServiceVersion) {
@@ -198,9 +200,9 @@ func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
 	}
 }
 
-// TestSubscriptionLeavesAPlanThatWasNotNeeded checks which plan a Subscription references once it has its version and
-// its plan was superseded. Another writer or an earlier plan installed the version.
-func TestSubscriptionLeavesAPlanThatWasNotNeeded(t *testing.T) {
+// TestSubscriptionLeavesASupersededPlan checks which plan a Subscription references once it has its version and its
+// plan was superseded. Another writer or an earlier plan installed the version.
+func TestSubscriptionLeavesASupersededPlan(t *testing.T) {
 	ended := installedIs(corev1.ConditionFalse, "Superseded", "what it was made for came another way", 8)
 	unstarted := func(p *v1alpha1.InstallPlan) { p.Status.Plan, p.Status.StartTime = nil, nil }
 	begun := func(p *v1alpha1.InstallPlan) { p.Status.StartTime = secondp(3) }

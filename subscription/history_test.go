@@ -16,9 +16,9 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// TestWhatIsRemembered compares whole histories: what a first look leaves, and what changes in one that was there. nil
-// is no entry that changed.
-func TestWhatIsRemembered(t *testing.T) {
+// TestHistoryAfterEachObservation compares whole histories: the first entry of a Subscription, and the changes of
+// an existing entry. A want of nil means that no entry changed.
+func TestHistoryAfterEachObservation(t *testing.T) {
 	const (
 		none     = subscription.StageNoPlan
 		n        = subscription.StageNotYetReconciled
@@ -97,8 +97,9 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 }
 
-// TestNothingIsRememberedOfASubscriptionWithoutASpec: least of all what was noted of the one before it.
-func TestNothingIsRememberedOfASubscriptionWithoutASpec(t *testing.T) {
+// TestSubscriptionWithoutSpecHasNoHistory checks that a Subscription without a spec gets no entry, and not the one
+// of the Subscription before it.
+func TestSubscriptionWithoutSpecHasNoHistory(t *testing.T) {
 	in := answered(inputOf(newSub("a"), newSub("b", func(s *v1alpha1.Subscription) { s.Spec = nil })))
 	in.Histories = map[types.UID]subscription.History{}
 	require.Equal(t, map[types.UID]subscription.History{
@@ -106,7 +107,6 @@ func TestNothingIsRememberedOfASubscriptionWithoutASpec(t *testing.T) {
 	}, reconcile(t, in).Histories)
 }
 
-// TestSeqCountsReportedTransitions: every transition has a number of its own.
 func TestSeqCountsReportedTransitions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWatcher()
@@ -119,7 +119,7 @@ func TestSeqCountsReportedTransitions(t *testing.T) {
 	})
 }
 
-func TestAHistoryOfNoStageIsNotUsed(t *testing.T) {
+func TestHistoryWithUnknownStageIsIgnored(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), newPlan("p", "Installing"))
 	in.Histories = map[types.UID]subscription.History{"a-uid": {LastStage: "Dancing", PlanUID: "p-uid"}}
 	out := reconcile(t, in)

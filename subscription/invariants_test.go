@@ -28,7 +28,7 @@ var controllerEdges = map[string][]string{
 	"Complete":         {},
 }
 
-func TestTheGraphHasNoOtherEdges(t *testing.T) {
+func TestStageGraphHasExactlyTheExpectedEdges(t *testing.T) {
 	edges, superseded := map[string][]string{"Complete": {}}, []string{}
 	for _, e := range subscription.Graph {
 		if e.By == "superseded" {
@@ -140,8 +140,9 @@ func checkStatus(t require.TestingT, in subscription.Input, before, after *v1alp
 
 var ours = subscription.Conditions()
 
-// TestNoConditionIsForgotten: those that clusters have go on being this package's.
-func TestNoConditionIsForgotten(t *testing.T) {
+// TestConditionsOfExistingClustersStayManaged checks that this package still manages the condition types that
+// existing clusters have.
+func TestConditionsOfExistingClustersStayManaged(t *testing.T) {
 	require.Subset(t, ours, []v1alpha1.SubscriptionConditionType{
 		"InstallPlanPending", "InstallPlanFailed", "InstallPlanMissing", "ResolutionFailed", "BundleUnpacking", "BundleUnpackFailed",
 		"CatalogSourcesUnhealthy", "PackageDeprecated", "ChannelDeprecated", "BundleDeprecated", "Deprecated",
@@ -193,7 +194,7 @@ func checkChains(t require.TestingT, out subscription.Outcome) {
 	}
 }
 
-func TestEveryEdgeOfTheGraphOccurs(t *testing.T) {
+func TestEveryEdgeOfTheStageGraphIsReported(t *testing.T) {
 	plans := map[string]*v1alpha1.InstallPlan{
 		"NotYetReconciled": newPlan("p", ""), "Planning": newPlan("p", "Planning"), "RequiresApproval": newPlan("p", "RequiresApproval", manual(1)),
 		"Installing": newPlan("p", "Installing", started(20)), "Complete": newPlan("p", "Complete", started(20), done(30)),

@@ -17,11 +17,11 @@ import (
 	"github.com/olmcore/olm/subscription/health"
 )
 
-// TestAPlanOutOfSightIsMissingOnlyAfterAGrace is the table of transient inconsistencies, for a Subscription last
-// updated at second 5 and a look at second 60 or the one given.
+// TestUnobservedPlanIsMissingAfterTheGracePeriod checks when an InstallPlan that is not observed is reported as
+// missing. The Subscription was last updated at second 5 unless stated, and the time is second 60.
 //
 // OLM's cases: an absent plan that the conditions show already, from either state.
-func TestAPlanOutOfSightIsMissingOnlyAfterAGrace(t *testing.T) {
+func TestUnobservedPlanIsMissingAfterTheGracePeriod(t *testing.T) {
 	latest := newSub("a", follows("p", "etcd.v1"), installed)
 	fresh := newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(55) })
 	future := newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(600) })
@@ -76,9 +76,9 @@ func TestAPlanOutOfSightIsMissingOnlyAfterAGrace(t *testing.T) {
 	}
 }
 
-// TestTheGracePeriodStartsAgainForAnotherPlan checks that the time for which a deleted plan was missing does not count
-// for the plan that follows it: a cache may not show that one yet.
-func TestTheGracePeriodStartsAgainForAnotherPlan(t *testing.T) {
+// TestGracePeriodStartsAgainForAnotherPlan checks that the time for which a deleted InstallPlan was missing does
+// not count for the next plan, which a cache may not contain yet.
+func TestGracePeriodStartsAgainForAnotherPlan(t *testing.T) {
 	missing := known(subscription.StageMissing)
 	missing.MissingSince, missing.MissingPlan = second(20).Time, "p-uid"
 	cleared := known(subscription.StageNoPlan)
@@ -104,9 +104,9 @@ func TestTheGracePeriodStartsAgainForAnotherPlan(t *testing.T) {
 	}
 }
 
-// TestADeletedPlanIsForgottenWhateverTheConditionsWere: a reference never dangles because the conditions happened not
-// to change.
-func TestADeletedPlanIsForgottenWhateverTheConditionsWere(t *testing.T) {
+// TestReferenceToADeletedPlanIsCleared checks that the reference to a deleted InstallPlan is cleared, whatever the
+// conditions are.
+func TestReferenceToADeletedPlanIsCleared(t *testing.T) {
 	for name, conditions := range map[string]func(*v1alpha1.Subscription){
 		"none":    func(*v1alpha1.Subscription) {},
 		"pending": pending("RequiresApproval", 6),
@@ -127,8 +127,9 @@ func TestADeletedPlanIsForgottenWhateverTheConditionsWere(t *testing.T) {
 	}
 }
 
-// TestAMissingPlanThatWasSaidIsForgottenInTime, also when the grace has not ended by this clock.
-func TestAMissingPlanThatWasSaidIsForgottenInTime(t *testing.T) {
+// TestReferenceToAPlanReportedAsMissingIsCleared checks that the reference is cleared at the end of the grace
+// period if the status already reports the InstallPlan as missing.
+func TestReferenceToAPlanReportedAsMissingIsCleared(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 58), func(s *v1alpha1.Subscription) {
 		s.Status.LastUpdated = second(58)
 	}))
@@ -139,7 +140,7 @@ func TestAMissingPlanThatWasSaidIsForgottenInTime(t *testing.T) {
 	require.Nil(t, statusOf(t, in, reconcile(t, in), "a").InstallPlanRef)
 }
 
-func TestACSVThatExistsIsNotForgottenWithItsPlan(t *testing.T) {
+func TestDeletedPlanDoesNotClearAnExistingCSV(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newCSV("etcd.v1"))
 	got := statusOf(t, in, reconcile(t, in), "a")
 	require.Equal(t, "etcd.v1", got.CurrentCSV)
@@ -148,8 +149,9 @@ func TestACSVThatExistsIsNotForgottenWithItsPlan(t *testing.T) {
 	require.Equal(t, "Missing/ReferencedInstallPlanNotFound", planConditions(got))
 }
 
-// TestAPlanOutOfSightDecidesNothingAboutAState while failing forward: which one it is depends on the plan.
-func TestAPlanOutOfSightDecidesNothingAboutAState(t *testing.T) {
+// TestStateIsKeptWhileTheFailedPlanIsUnobserved checks status.state while the InstallPlan is not observed. With
+// fail forward, the state depends on the plan and is kept.
+func TestStateIsKeptWhileTheFailedPlanIsUnobserved(t *testing.T) {
 	for _, state := range []v1alpha1.SubscriptionState{"UpgradeFailed", "UpgradePending", "AtLatestKnown", ""} {
 		in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 55), func(s *v1alpha1.Subscription) {
 			s.Status.State, s.Status.LastUpdated = state, second(55)
@@ -159,9 +161,10 @@ func TestAPlanOutOfSightDecidesNothingAboutAState(t *testing.T) {
 	}
 }
 
-// TestPlanAndCSVGoneTogether is what an administrator leaves who removes both: the operator is installed again on
-// request only, after a grace, so that a cache that is behind loses nothing.
-func TestPlanAndCSVGoneTogether(t *testing.T) {
+// TestDeletedPlanAndCSVAreReinstalledOnlyOnRequest checks a namespace in which an administrator deleted the
+// InstallPlan and the CSV. The operator is installed again only on request, and after a grace period because the
+// cache may be stale.
+func TestDeletedPlanAndCSVAreReinstalledOnlyOnRequest(t *testing.T) {
 	w := newWatcher(newSub("a", follows("p", "etcd.v1"), installed))
 	w.in.Histories = nil
 	for _, at := range []int{60, 70, 180, 100000} {
@@ -175,7 +178,7 @@ func TestPlanAndCSVGoneTogether(t *testing.T) {
 	require.Empty(t, w.status().CurrentCSV)
 }
 
-func TestAPlanThatComesBack(t *testing.T) {
+func TestRestoredPlanIsFollowedAgain(t *testing.T) {
 	w, complete := newWatcher(newSub("a", follows("p", "etcd.v1"), installed), newCSV("etcd.v1")), newPlan("p", "Complete", started(3), done(9))
 	w.look(t, 60, complete)
 	w.in.Live = true
@@ -184,9 +187,9 @@ func TestAPlanThatComesBack(t *testing.T) {
 	require.Equal(t, "M>C||", w.tell(t, 200, complete))
 }
 
-// TestACacheThatGoesBackIsNotBelievedAtOnce: with memory and a cache, what no controller can have done is looked at
-// twice.
-func TestACacheThatGoesBackIsNotBelievedAtOnce(t *testing.T) {
+// TestImpossibleChangeIsObservedTwiceBeforeItIsReported checks that a change of an InstallPlan that no controller
+// makes is reported only after a second observation, if it comes from a cache and the caller keeps histories.
+func TestImpossibleChangeIsObservedTwiceBeforeItIsReported(t *testing.T) {
 	type step struct {
 		at   int
 		plan *v1alpha1.InstallPlan
@@ -235,7 +238,7 @@ func TestACacheThatGoesBackIsNotBelievedAtOnce(t *testing.T) {
 	}
 }
 
-func TestACacheBehindOurOwnWriteIsLeftAlone(t *testing.T) {
+func TestCacheOlderThanTheLastWriteChangesNothing(t *testing.T) {
 	w := newWatcher(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)))
 	w.look(t, 60, newPlan("p", "RequiresApproval", manual(1)))
 	before := w.in.Subscriptions.Items[0]
@@ -247,7 +250,7 @@ func TestACacheBehindOurOwnWriteIsLeftAlone(t *testing.T) {
 	require.Empty(t, planConditions(w.status()), "the write was lost after all")
 }
 
-func TestADeletedCSVIsReportedAndOnRequestReinstalled(t *testing.T) {
+func TestDeletedCSVIsReportedAndReinstalledOnRequest(t *testing.T) {
 	wedged := newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v1" })
 	noticed := newSub("a", follows("p", "etcd.v1"), installed)
 	plan := newPlan("p", "Complete", started(3), done(40))
@@ -279,9 +282,9 @@ func TestADeletedCSVIsReportedAndOnRequestReinstalled(t *testing.T) {
 	}
 }
 
-// TestAnAdminsDeletionIsNotUndone: the plan was collected, later the CSV is removed. The operator is installed again
-// only on request. Who deletes the plan of a removed version asks for it, too.
-func TestAnAdminsDeletionIsNotUndone(t *testing.T) {
+// TestDeletedOperatorIsReinstalledOnlyOnRequest checks that an operator whose CSV was deleted after its InstallPlan
+// is installed again only on request. Deleting the plan of a version that was already removed is such a request.
+func TestDeletedOperatorIsReinstalledOnlyOnRequest(t *testing.T) {
 	collected := newSub("a", follows("p", "etcd.v1"), installed, withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 30))
 	for name, tc := range map[string]struct {
 		sub       *v1alpha1.Subscription
@@ -336,9 +339,10 @@ func historyOf(stage subscription.Stage) map[types.UID]subscription.History {
 	return map[types.UID]subscription.History{"a-uid": known(stage)}
 }
 
-// TestTheVersionOfAMissingPlanIsFollowedToALaterOne: a plan that brings the version is not left to install it for a
-// Subscription that has forgotten it.
-func TestTheVersionOfAMissingPlanIsFollowedToALaterOne(t *testing.T) {
+// TestSubscriptionFollowsALaterPlanWithTheSameVersion checks that a Subscription whose InstallPlan is missing
+// references a later plan with the same version. Otherwise that plan would install a version that no Subscription
+// follows.
+func TestSubscriptionFollowsALaterPlanWithTheSameVersion(t *testing.T) {
 	generation := func(g int) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) { p.Spec.Generation = g }
 	}

@@ -125,9 +125,9 @@ func (w *watcher) look(t require.TestingT, at int, plan *v1alpha1.InstallPlan) s
 	return out
 }
 
-// TestEveryStageIsReported: whatever looks at a plan, its whole life is told, as long as it did not fail and was tried
-// again in between.
-func TestEveryStageIsReported(t *testing.T) {
+// TestEveryStageOfAPlanIsReported checks that all stages of an InstallPlan are reported, however seldom it is
+// observed, if it was not retried after a failure.
+func TestEveryStageOfAPlanIsReported(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := walk(t, false)
 		w := newWatcher()
@@ -141,9 +141,9 @@ func TestEveryStageIsReported(t *testing.T) {
 	})
 }
 
-// TestNothingIsInvented: with retries some rounds cannot be known, but what is told happened, in that order, and what
-// was seen is told.
-func TestNothingIsInvented(t *testing.T) {
+// TestOnlyStagesThatHappenedAreReported checks that reported stages happened in that order, and that every observed
+// stage is reported. Retries between two observations may stay unknown.
+func TestOnlyStagesThatHappenedAreReported(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := walk(t, true)
 		w := newWatcher()
@@ -160,8 +160,9 @@ func TestNothingIsInvented(t *testing.T) {
 	})
 }
 
-// TestAWatchReportsEveryStage: with every version at hand, retries are told too.
-func TestAWatchReportsEveryStage(t *testing.T) {
+// TestWatchEventsReportEveryRetry checks that retries are reported, too, if every version of the InstallPlan is
+// passed as an Observation.
+func TestWatchEventsReportEveryRetry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := walk(t, true)
 		w := newWatcher()

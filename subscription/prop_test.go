@@ -196,9 +196,9 @@ func drawParts(t *rapid.T, in *subscription.Input) {
 	}
 }
 
-// TestANamespaceComesToRest: writing what is asked for, and letting time pass, ends with nothing to write and nothing
-// to tell; until then all laws hold.
-func TestANamespaceComesToRest(t *testing.T) {
+// TestAnyNamespaceConverges checks that any namespace converges when the actions are run and time passes. The laws
+// hold in every round.
+func TestAnyNamespaceConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		quiet := 0
@@ -294,8 +294,9 @@ func solving() fake.Controller {
 	return c
 }
 
-// TestEveryAnswerIsOne: any namespace gets a phase for each Subscription, and an object that it is about.
-func TestEveryAnswerIsOne(t *testing.T) {
+// TestHealthOfEverySubscriptionHasPhaseAndObject checks for any namespace that each Subscription has a phase and
+// the object that it is about.
+func TestHealthOfEverySubscriptionHasPhaseAndObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		all, err := health.Of(health.Input{Input: in})
@@ -318,8 +319,9 @@ func stored[T any](t require.TestingT, o *T) *T {
 	return back
 }
 
-// TestStoredObjectsGiveTheSameResult: what JSON does to objects and histories changes no decision.
-func TestStoredObjectsGiveTheSameResult(t *testing.T) {
+// TestSerializedObjectsGiveTheSameResult checks that objects and histories give the same Outcome after they were
+// encoded as JSON and decoded.
+func TestSerializedObjectsGiveTheSameResult(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		again := in
@@ -357,9 +359,9 @@ func toJSON(t require.TestingT, out subscription.Outcome) string {
 	return string(data)
 }
 
-// TestAnUnrelatedSubscriptionChangesNothing: another Subscription changes nothing of what the others say, unless the
-// namespace is resolved with it.
-func TestAnUnrelatedSubscriptionChangesNothing(t *testing.T) {
+// TestUnrelatedSubscriptionDoesNotAffectOthers checks that another Subscription changes no report about the others,
+// unless the namespace is resolved with it.
+func TestUnrelatedSubscriptionDoesNotAffectOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		in.Resolution = nil

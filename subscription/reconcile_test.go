@@ -166,11 +166,11 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// TestConditionsOfPhases: what shows a plan replaces whatever was shown before, and is written once. How each plan
-// shows is TestEveryPlanShowsAsInOLM's.
+// TestPlanConditionReplacesEarlierOnes checks that the condition of an InstallPlan replaces the earlier conditions
+// about plans, and is written once. TestPlanConditionMatchesOLM checks the condition of each plan.
 //
 // OLM's cases: each kind of plan after none, one and several conditions, and again.
-func TestConditionsOfPhases(t *testing.T) {
+func TestPlanConditionReplacesEarlierOnes(t *testing.T) {
 	const pendingType, failedType = v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed
 	one := func(t v1alpha1.SubscriptionConditionType, reason, message string) []v1alpha1.SubscriptionCondition {
 		return []v1alpha1.SubscriptionCondition{condition(t, reason, message, 60)}
@@ -226,9 +226,9 @@ func TestConditionsOfPhases(t *testing.T) {
 	}
 }
 
-// TestEveryPlanShowsAsInOLM compares each phase, with each Installed condition and with lookups or without, with what
-// OLM shows of it; where OLM writes an empty reason, and of an unknown phase, we differ.
-func TestEveryPlanShowsAsInOLM(t *testing.T) {
+// TestPlanConditionMatchesOLM checks the condition for each phase and each condition Installed, with and without
+// bundle lookups. It differs from OLM for unknown phases and where OLM writes an empty reason.
+func TestPlanConditionMatchesOLM(t *testing.T) {
 	lookups := []v1alpha1.BundleLookup{
 		{Conditions: []v1alpha1.BundleLookupCondition{{Type: "BundleLookupPending", Status: "True", Message: "one"}, {Type: "Other", Status: "True", Message: "x"}}},
 		{Conditions: []v1alpha1.BundleLookupCondition{{Type: "BundleLookupPending", Status: "Unknown", Message: "x"}, {Type: "BundleLookupPending", Status: "False"}}},
@@ -279,7 +279,7 @@ func TestEveryPlanShowsAsInOLM(t *testing.T) {
 	}
 }
 
-func TestTheNewestOfDoubleConditionsStays(t *testing.T) {
+func TestNewestOfDuplicateConditionsIsKept(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 3), pending("Installing", 8), pending("Planning", 5))
 	in := inputOf(sub, newPlan("p", "Installing"))
 	out := reconcile(t, in)
@@ -300,8 +300,7 @@ func TestLastUpdatedNeverGoesBack(t *testing.T) {
 	require.Equal(t, second(999), statusOf(t, in, reconcile(t, in), "a").LastUpdated)
 }
 
-// TestState is the table from the CSV to status.state.
-func TestState(t *testing.T) {
+func TestStateFollowsTheCSV(t *testing.T) {
 	copied := func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "other"} }
 	copiedReason := func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied }
 	copiedAnnotation := func(c *v1alpha1.ClusterServiceVersion) {
@@ -358,8 +357,9 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestAdoption is the table of Subscriptions that a plan's step created.
-func TestAdoption(t *testing.T) {
+// TestGeneratedSubscriptionAdoptsItsPlan checks when a Subscription that a step of an InstallPlan created
+// references that plan.
+func TestGeneratedSubscriptionAdoptsItsPlan(t *testing.T) {
 	for name, tc := range map[string]struct {
 		installedCSV string
 		plan         *v1alpha1.InstallPlan
@@ -412,8 +412,9 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// TestAPlanIsNotAdoptedForNoVersion: a reference without a version would be waited for in vain.
-func TestAPlanIsNotAdoptedForNoVersion(t *testing.T) {
+// TestPlanIsNotAdoptedWithoutAVersion checks that a Subscription without a version does not reference the
+// InstallPlan that created it. It would wait endlessly.
+func TestPlanIsNotAdoptedWithoutAVersion(t *testing.T) {
 	for _, phase := range []v1alpha1.InstallPlanPhase{"", "RequiresApproval", "Installing", "Failed", "Complete"} {
 		sub := newSub("d", func(s *v1alpha1.Subscription) { s.Annotations = map[string]string{"olm.generated-by": "p"} })
 		in := failForward(inputOf(sub, newPlan("p", phase)))
@@ -432,7 +433,7 @@ func TestAPlanIsNotAdoptedForNoVersion(t *testing.T) {
 	}
 }
 
-func TestALeftMirrorGoesBeforeAPlanIsAdopted(t *testing.T) {
+func TestStaleMirrorIsClearedBeforeAPlanIsAdopted(t *testing.T) {
 	sub := newSub("d", func(s *v1alpha1.Subscription) {
 		s.Annotations = map[string]string{"olm.generated-by": "p"}
 		s.Spec.StartingCSV, s.Status.Install = "etcd.v1", v1alpha1.NewInstallPlanReference(refTo("q"))
@@ -446,7 +447,7 @@ func TestALeftMirrorGoesBeforeAPlanIsAdopted(t *testing.T) {
 	require.Equal(t, refTo("p"), in.Subscriptions.Items[0].Status.InstallPlanRef)
 }
 
-func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
+func TestInconsistentPlanReferencesAreRepaired(t *testing.T) {
 	t.Run("the mirror follows the reference", func(t *testing.T) {
 		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6), func(s *v1alpha1.Subscription) { s.Status.Install = nil })
 		in := inputOf(sub, newPlan("p", "Installing"))
@@ -513,9 +514,9 @@ func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
 	})
 }
 
-// TestAReferenceReachesNoOtherNamespace: whoever may write a status can name any plan in it; that of another namespace
-// is not followed.
-func TestAReferenceReachesNoOtherNamespace(t *testing.T) {
+// TestReferenceToAnotherNamespaceIsIgnored checks that a reference to an InstallPlan of another namespace is
+// ignored, because any user who can write the status can set it.
+func TestReferenceToAnotherNamespaceIsIgnored(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.Subscription){
 		"another namespace": func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Namespace = "victim" },
 		"another kind":      func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Kind = "Secret" },
@@ -533,8 +534,8 @@ func TestAReferenceReachesNoOtherNamespace(t *testing.T) {
 	}
 }
 
-// TestOLMsOwnCases are cases of OLM's own tests that no other table has.
-func TestOLMsOwnCases(t *testing.T) {
+// TestRemainingCasesOfOLM covers the cases of OLM's tests that no other table contains.
+func TestRemainingCasesOfOLM(t *testing.T) {
 	const missing = "Missing/ReferencedInstallPlanNotFound"
 	unhealthy := withCondition(v1alpha1.SubscriptionCatalogSourcesUnhealthy, "X", "", 1)
 	latest := func(change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscription {

@@ -29,9 +29,9 @@ func conditionSteps(r olmcore.Result) string {
 	return strings.Join(all, " | ")
 }
 
-// TestWrittenConditionsAreReported: each condition that a status write changes is a transition, once; of a failed
-// resolution the namespace is told too, once for all its Subscriptions.
-func TestWrittenConditionsAreReported(t *testing.T) {
+// TestChangedConditionsAreReportedOnce checks that each condition that a status write changes is reported as one
+// Transition. A failed resolution also has one Diagnostic for the namespace.
+func TestChangedConditionsAreReportedOnce(t *testing.T) {
 	unsolvable := &olmcore.ResolutionFailure{Unsatisfiable: true, Message: "no"}
 	failing := func(in *subscription.Input) {
 		*in = answered(*in)
@@ -85,8 +85,9 @@ func TestWrittenConditionsAreReported(t *testing.T) {
 	}
 }
 
-// TestTheSubscriptionsOwnFailureCounts: where the namespace and one of its Subscriptions failed, that one says its own.
-func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
+// TestSubscriptionReportsItsOwnFailure checks which failure a Subscription reports if the resolution of the
+// namespace failed, and that of the Subscription itself.
+func TestSubscriptionReportsItsOwnFailure(t *testing.T) {
 	for name, tc := range map[string]struct {
 		whole, own olmcore.ResolutionFailure
 		want       string // what a and b say
@@ -121,10 +122,9 @@ func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
 	}
 }
 
-// TestAChangeOfCatalogsReportsNoStage: without memory a status write tells what it shows of the plan, and a write about
-// catalogs shows nothing of it; not even of a plan that is tried again, of which it is not known whether it was
-// reported.
-func TestAChangeOfCatalogsReportsNoStage(t *testing.T) {
+// TestCatalogChangeReportsNoPlanStage checks that a status write about catalogs reports no stage of the InstallPlan
+// if the caller keeps no histories. It is unknown then whether a retry of the plan was reported.
+func TestCatalogChangeReportsNoPlanStage(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), withCondition(v1alpha1.SubscriptionInstallPlanPending, "Installing", "step broke", 6))
 	in := inputOf(sub, newPlan("p", "Installing", started(3), failed(9)))
 	in.Catalogs = sources(newCatalog("olm", "cool", true))
@@ -134,8 +134,8 @@ func TestAChangeOfCatalogsReportsNoStage(t *testing.T) {
 	require.Equal(t, "CatalogsChanged", strings.Fields(reasons(out.Result))[0])
 }
 
-// TestMessagesOfAPlanAreReportedOnce: status.message of a plan, such as the error of a step that is tried again, is in
-// no condition; it is told once.
+// TestMessagesOfAPlanAreReportedOnce checks that status.message of an InstallPlan is reported once. It contains for
+// example the error of a step that is retried, and is in no condition.
 func TestMessagesOfAPlanAreReportedOnce(t *testing.T) {
 	saying := func(text string) *v1alpha1.InstallPlan {
 		return newPlan("p", "Installing", started(3), func(p *v1alpha1.InstallPlan) { p.Status.Message = text })

@@ -14,9 +14,10 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// TestWhichVersionsGetANewPlan: a Subscription forgets a deleted plan, and the version that the plan created, only if
-// the plan left steps open and nothing else installs the version.
-func TestWhichVersionsGetANewPlan(t *testing.T) {
+// TestUnfinishedVersionOfADeletedPlanIsCleared checks that a Subscription clears the reference to a deleted
+// InstallPlan, and the version that the plan created, only if the plan left open steps and no other plan installs
+// the version.
+func TestUnfinishedVersionOfADeletedPlanIsCleared(t *testing.T) {
 	type csv = v1alpha1.ClusterServiceVersion
 	const failedPlan, missing = v1alpha1.SubscriptionInstallPlanFailed, v1alpha1.SubscriptionInstallPlanMissing
 	// unfinished is the version that the deleted plan created. It was Pending from the start.
@@ -129,9 +130,9 @@ func TestWhichVersionsGetANewPlan(t *testing.T) {
 	}
 }
 
-// TestAVersionThatIsFoundUnfinishedAfterTheGraceGetsANewPlan: the plan is looked for during the grace period, and the
-// Subscription still shows that it failed when the period ends.
-func TestAVersionThatIsFoundUnfinishedAfterTheGraceGetsANewPlan(t *testing.T) {
+// TestUnfinishedVersionIsClearedAfterTheGracePeriod checks that the grace period applies to an InstallPlan that the
+// Subscription reports as failed.
+func TestUnfinishedVersionIsClearedAfterTheGracePeriod(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), installed, withCondition(v1alpha1.SubscriptionInstallPlanFailed, "Reason", "", 6)),
 		newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Phase = v1alpha1.CSVPhasePending }))
 	in.Now = second(10).Time
@@ -142,9 +143,9 @@ func TestAVersionThatIsFoundUnfinishedAfterTheGraceGetsANewPlan(t *testing.T) {
 	require.Nil(t, statusOf(t, in, reconcile(t, in), "a").InstallPlanRef)
 }
 
-// TestAnUnfinishedVersionWhosePlanIsRecordedAsMissingWaitsForTheGrace: a caller that keeps histories looks at it again
-// by itself.
-func TestAnUnfinishedVersionWhosePlanIsRecordedAsMissingWaitsForTheGrace(t *testing.T) {
+// TestUnfinishedVersionOfAMissingPlanWaitsForTheGracePeriod checks that the grace period starts anew for a caller
+// that keeps histories.
+func TestUnfinishedVersionOfAMissingPlanWaitsForTheGracePeriod(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), installed, withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 6)),
 		newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
 			c.Status.Phase = v1alpha1.CSVPhasePending
@@ -159,9 +160,10 @@ func TestAnUnfinishedVersionWhosePlanIsRecordedAsMissingWaitsForTheGrace(t *test
 	require.Nil(t, statusOf(t, in, reconcile(t, in), "a").InstallPlanRef)
 }
 
-// TestAVersionThatIsGoneWithItsFailedPlanIsInstalledAgain: both were deleted at once, or while no controller ran. The
-// Subscription goes back to the version of its package that is there, if it is the only one.
-func TestAVersionThatIsGoneWithItsFailedPlanIsInstalledAgain(t *testing.T) {
+// TestVersionDeletedWithItsFailedPlanIsInstalledAgain checks that a version is installed again if it was deleted
+// with its failed InstallPlan, or while no controller ran. The Subscription returns to the existing version of its
+// package, if there is exactly one.
+func TestVersionDeletedWithItsFailedPlanIsInstalledAgain(t *testing.T) {
 	version := func(name, pkg string) *v1alpha1.ClusterServiceVersion {
 		return newCSV(name, func(c *v1alpha1.ClusterServiceVersion) {
 			c.Annotations = map[string]string{olmcore.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`}
@@ -191,10 +193,10 @@ func TestAVersionThatIsGoneWithItsFailedPlanIsInstalledAgain(t *testing.T) {
 	}
 }
 
-// TestRecordedVersionIsFollowed checks that a Subscription whose status records an installed version, and neither
-// status.currentCSV nor a plan, follows that version again. A version that lacks objects of its bundle is installed
-// again.
-func TestRecordedVersionIsFollowed(t *testing.T) {
+// TestRecordedInstalledVersionIsFollowed checks that a Subscription whose status records an installed version, but
+// neither status.currentCSV nor an InstallPlan, follows that version again. A version that lacks objects of its
+// bundle is installed again.
+func TestRecordedInstalledVersionIsFollowed(t *testing.T) {
 	type csv = v1alpha1.ClusterServiceVersion
 	version := func(name string, change ...func(*csv)) *csv {
 		return newCSV(name, append([]func(*csv){func(c *csv) { c.Status.Phase = v1alpha1.CSVPhaseSucceeded }}, change...)...)

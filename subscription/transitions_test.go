@@ -44,9 +44,9 @@ func publishing(stage subscription.Stage) func(*v1alpha1.Subscription) {
 	}
 }
 
-// TestStagesBetweenTwoObservations is the whole matrix: the stage that was known and the plan that is there, to the
-// transitions in between.
-func TestStagesBetweenTwoObservations(t *testing.T) {
+// TestTransitionsBetweenTwoObservations checks the transitions between every known stage and every observed
+// InstallPlan.
+func TestTransitionsBetweenTwoObservations(t *testing.T) {
 	plans := map[string]*v1alpha1.InstallPlan{
 		"gone": nil, "new": newPlan("p", ""), "planning": newPlan("p", "Planning"), "asking": newPlan("p", "RequiresApproval", manual(1)),
 		"installing":              newPlan("p", "Installing", started(20)),
@@ -121,9 +121,9 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 	}
 }
 
-// TestEvidenceDecidesHowCertainAStageIs covers the rules for RequiresApproval and Installing, and the round trips that
-// only a changed time proves.
-func TestEvidenceDecidesHowCertainAStageIs(t *testing.T) {
+// TestCertaintyOfUnobservedStages checks the certainty of RequiresApproval and Installing if they were not
+// observed, and of retries that follow only from a changed time.
+func TestCertaintyOfUnobservedStages(t *testing.T) {
 	approved := func(generation int64) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) {
 			p.Spec.Approval, p.Spec.Approved, p.Generation = v1alpha1.ApprovalManual, true, generation
@@ -192,9 +192,9 @@ func TestEvidenceDecidesHowCertainAStageIs(t *testing.T) {
 	}
 }
 
-// TestWithoutATimeThePlansBeginningCounts: evidence is compared with the time of the stage that was known, else with
-// the plan's creation.
-func TestWithoutATimeThePlansBeginningCounts(t *testing.T) {
+// TestEvidenceIsComparedWithTheCreationOfThePlan checks that evidence is compared with the creation time of the
+// InstallPlan if the time of the known stage is unknown.
+func TestEvidenceIsComparedWithTheCreationOfThePlan(t *testing.T) {
 	for at, want := range map[int]string{1: "A>I:Inferred I>C", 2: "A>I:Proven I>C"} {
 		sub := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6))
 		sub.Status.Conditions[0].LastTransitionTime = nil
@@ -203,9 +203,9 @@ func TestWithoutATimeThePlansBeginningCounts(t *testing.T) {
 	}
 }
 
-// TestAnotherPlanEndsTheTransitionsOfTheOldOne: the row of a plan in place of another one, with memory of the old one
-// and with what the status says of it.
-func TestAnotherPlanEndsTheTransitionsOfTheOldOne(t *testing.T) {
+// TestNewPlanEndsTheTransitionsOfTheOldPlan checks the transitions when a Subscription references another
+// InstallPlan, with a history of the old plan and with the status only.
+func TestNewPlanEndsTheTransitionsOfTheOldPlan(t *testing.T) {
 	fresh := map[string]struct {
 		plan *v1alpha1.InstallPlan
 		want string
@@ -268,9 +268,9 @@ func TestAnotherPlanEndsTheTransitionsOfTheOldOne(t *testing.T) {
 	}
 }
 
-// TestAPlanIsFollowedToItsEndWhenAnotherOneComes: what the old plan has become is told as long as it can be seen and is
-// newer than what is known.
-func TestAPlanIsFollowedToItsEndWhenAnotherOneComes(t *testing.T) {
+// TestOldPlanIsReportedToItsEnd checks that the last stage of the old InstallPlan is reported if it is observed and
+// newer than the known stage.
+func TestOldPlanIsReportedToItsEnd(t *testing.T) {
 	for name, tc := range map[string]struct {
 		from subscription.Stage
 		done int
@@ -301,7 +301,7 @@ func TestAPlanIsFollowedToItsEndWhenAnotherOneComes(t *testing.T) {
 	}
 }
 
-func TestAClearedReferenceEndsTheTransitions(t *testing.T) {
+func TestClearedReferenceEndsTheTransitions(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.Histories = map[types.UID]subscription.History{"a-uid": known(subscription.StageMissing)}
 	out := reconcile(t, in)
@@ -309,7 +309,7 @@ func TestAClearedReferenceEndsTheTransitions(t *testing.T) {
 	require.Equal(t, subscription.StageNoPlan, out.Histories["a-uid"].LastStage)
 }
 
-// TestTransitionTimes checks what is said about when a stage was entered.
+// TestTransitionTimes checks the time and the bound of each reported stage.
 func TestTransitionTimes(t *testing.T) {
 	failedBefore := known("Failed")
 	failedBefore.LastInstalledUpdate = second(9).Time
@@ -365,8 +365,9 @@ func TestTransitionTimes(t *testing.T) {
 	}
 }
 
-// TestARetryIsNotTimedByTheFirstTry: startTime is that of the first try, so that of a retry only its end is known.
-func TestARetryIsNotTimedByTheFirstTry(t *testing.T) {
+// TestStartOfARetryIsUnknown checks that the start of a retry has the time of its end as the bound, because
+// status.startTime is that of the first attempt.
+func TestStartOfARetryIsUnknown(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", started(10), done(30)))
 	in.Histories = historyOf(subscription.StageFailed)
 	out := reconcile(t, in)
@@ -375,8 +376,9 @@ func TestARetryIsNotTimedByTheFirstTry(t *testing.T) {
 	require.EqualValues(t, "NotAfter", out.Transitions[0].Bound)
 }
 
-// TestAnOldConditionIsAboutAnotherPlan: what was said before the plan was made is not where its story begins.
-func TestAnOldConditionIsAboutAnotherPlan(t *testing.T) {
+// TestConditionOlderThanThePlanIsIgnored checks that a condition that is older than the InstallPlan does not set
+// the first stage of that plan.
+func TestConditionOlderThanThePlanIsIgnored(t *testing.T) {
 	out := reconcile(t, inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 1)), newPlan("p", "Installing", started(4))))
 	require.Equal(t, "->N:Proven N>I", stages(out.Result))
 }

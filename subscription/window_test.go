@@ -32,9 +32,9 @@ func as(name, resourceVersion string, p *v1alpha1.InstallPlan) *v1alpha1.Install
 	return p
 }
 
-// TestAListMayBeBehindTheWindow: list and window are read one after the other, each may be older, and neither makes a
-// plan go back. Now is second 60.
-func TestAListMayBeBehindTheWindow(t *testing.T) {
+// TestStaleListsAndObservationsAreCombined checks a list of InstallPlans and Observations that were read one after
+// the other. Either may be older, and neither sets a plan back. The time is second 60.
+func TestStaleListsAndObservationsAreCombined(t *testing.T) {
 	type plan = *v1alpha1.InstallPlan
 	type window = []subscription.Observation
 	n := as("p", "1", newPlan("p", "", manual(1)))
@@ -130,17 +130,18 @@ func TestAListMayBeBehindTheWindow(t *testing.T) {
 	}
 }
 
-// TestAPlanThatIsLeftIsReportedToItsEnd: what a watch delivered of a plan is not lost because the reference is gone by
-// now.
-func TestAPlanThatIsLeftIsReportedToItsEnd(t *testing.T) {
+// TestPlanIsReportedToItsEndAfterTheReferenceIsCleared checks that the Observations of an InstallPlan are reported
+// although its reference was cleared meanwhile.
+func TestPlanIsReportedToItsEndAfterTheReferenceIsCleared(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.Histories = historyOf("RequiresApproval")
 	in.Observations = []subscription.Observation{sawAt(20, newPlan("p", "Installing", manual(2), started(20))), sawAt(30, newPlan("p", "Complete", manual(2), started(20), done(30)))}
 	require.Equal(t, "A>I I>C C>-", stages(reconcile(t, in).Result))
 }
 
-// TestTombstonesOfOtherNamespacesAreOthers, also where the reference has no UID.
-func TestTombstonesOfOtherNamespacesAreOthers(t *testing.T) {
+// TestDeletionInAnotherNamespaceIsIgnored checks that the deletion of an InstallPlan in another namespace is
+// ignored, also if the reference has no UID.
+func TestDeletionInAnotherNamespaceIsIgnored(t *testing.T) {
 	plan := newPlan("p", "Installing")
 	plan.Namespace, plan.UID = "elsewhere", "other"
 	for namespace, want := range map[string]string{"elsewhere": "InstallPlanUnverified ObservationIgnored", ns: "", "": ""} {
@@ -157,9 +158,10 @@ func TestTombstonesOfOtherNamespacesAreOthers(t *testing.T) {
 	}
 }
 
-// TestAnotherLeadersClockHoldsNothingUp: a version with an older time than was seen already is a stale one, until it
-// was seen directly or has stayed for the grace.
-func TestAnotherLeadersClockHoldsNothingUp(t *testing.T) {
+// TestOlderTimestampIsAcceptedAfterTheGracePeriod checks that a version with an older time than a known one is
+// considered stale until it is read directly, or is still observed after the grace period. Another leader with a
+// slower clock may have written it.
+func TestOlderTimestampIsAcceptedAfterTheGracePeriod(t *testing.T) {
 	const still = "||Failed/InstallComponentFailed"
 	plan := newPlan("p", "Complete", started(3), done(38))
 	start := func() *watcher {
@@ -179,9 +181,9 @@ func TestAnotherLeadersClockHoldsNothingUp(t *testing.T) {
 	require.Equal(t, "F>I:Proven I>C||", w.tell(t, 60, plan), "a direct read ends the doubt")
 }
 
-// TestAClockThatWentBackHoldsNothingUp: what is remembered of the future is worth nothing, and what lasts is counted
-// anew.
-func TestAClockThatWentBackHoldsNothingUp(t *testing.T) {
+// TestHistoryFromTheFutureDelaysNothing checks that times of the history that lie in the future are ignored, and
+// that the grace period starts anew.
+func TestHistoryFromTheFutureDelaysNothing(t *testing.T) {
 	future := now.Add(time.Hour)
 	for name, tc := range map[string]struct {
 		shown  string
@@ -205,8 +207,7 @@ func TestAClockThatWentBackHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// TestAConditionWithoutATimeIsTheOldest, whatever the order.
-func TestAConditionWithoutATimeIsTheOldest(t *testing.T) {
+func TestConditionWithoutTimeIsTheOldest(t *testing.T) {
 	timeless := func(c v1alpha1.SubscriptionCondition) v1alpha1.SubscriptionCondition {
 		c.LastTransitionTime = nil
 		return c
@@ -230,9 +231,10 @@ func TestAConditionWithoutATimeIsTheOldest(t *testing.T) {
 	require.Equal(t, []v1alpha1.SubscriptionCondition{condition("ResolutionFailed", "New", "", 8)}, statusOf(t, in, reconcile(t, in), "a").Conditions)
 }
 
-// TestListsAndWindowsOfAnyAge: lists that are up to the grace behind, in any order, and windows of any length: nothing
-// is invented and no plan goes back.
-func TestListsAndWindowsOfAnyAge(t *testing.T) {
+// TestStaleListsReportNoFalseStage checks that no stage is reported that did not happen, and that no InstallPlan
+// returns to an earlier stage. Lists may be stale by up to the grace period and arrive in any order, with
+// Observations of any length.
+func TestStaleListsReportNoFalseStage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := walk(t, true)
 		for i := range all {
@@ -272,9 +274,9 @@ func TestListsAndWindowsOfAnyAge(t *testing.T) {
 	})
 }
 
-// TestAClockSetBackReordersNothing: the versions of a plan are ordered by their resourceVersions, and by arrival where
-// those cannot be compared; never by time.
-func TestAClockSetBackReordersNothing(t *testing.T) {
+// TestObservationsAreOrderedByResourceVersion checks that the versions of an InstallPlan are ordered by
+// resourceVersion, or by arrival if those cannot be compared, and never by time.
+func TestObservationsAreOrderedByResourceVersion(t *testing.T) {
 	installing := newPlan("p", "Installing", started(20))
 	complete := newPlan("p", "Complete", started(20), done(30))
 	sub := newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 3))
@@ -303,9 +305,9 @@ func TestAClockSetBackReordersNothing(t *testing.T) {
 	}
 }
 
-// TestAClockSetBackBetweenTwoCallsLosesNothing: what is news follows from the resourceVersions, and a list that is
-// older than what is remembered is stale.
-func TestAClockSetBackBetweenTwoCallsLosesNothing(t *testing.T) {
+// TestClockSetBackBetweenCallsLosesNoStage checks that the resourceVersions decide which Observations are new, and
+// that a list older than the history is stale.
+func TestClockSetBackBetweenCallsLosesNoStage(t *testing.T) {
 	failedPlan := as("p", "10", newPlan("p", "Failed", started(20), failed(25)))
 	again := as("p", "11", newPlan("p", "Installing", started(20), failed(25)))
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 3)), as("p", "9", newPlan("p", "Installing", started(20))))
@@ -329,8 +331,9 @@ func TestAClockSetBackBetweenTwoCallsLosesNothing(t *testing.T) {
 	require.Equal(t, "SuspectObservation", reasons(out.Result))
 }
 
-// TestASupersededPlanLeavesNoGap: it failed without having been executed, which is nothing out of band.
-func TestASupersededPlanLeavesNoGap(t *testing.T) {
+// TestSupersededPlanReportsNoGap checks that the failure of an InstallPlan that was superseded before it started is
+// not reported as out of band.
+func TestSupersededPlanReportsNoGap(t *testing.T) {
 	superseded := newPlan("p", "Failed", manual(1), installedIs("False", "Superseded", "superseded by InstallPlan q", 50))
 	in := inputOf(newSub("a", follows("q", "etcd.v1"), pending("InstallPlanNotYetReconciled", 55)), superseded, newPlan("q", "", manual(1), func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = second(49) }))
 	in.Histories = historyOf("RequiresApproval")

@@ -543,10 +543,11 @@ func (w *reporter) forget() {
 	w.stale = true
 }
 
-// TestWhateverHappens interleaves changes of plans, approvals, deletions, restarts, lagging caches and failed writes.
-// Every stage that is proven is told once and in order, none is invented, statuses agree with the plans within two
-// passes and owners within one, and once faults stop everything is installed.
-func TestWhateverHappens(t *testing.T) {
+// TestEveryStageIsReportedInRandomWorlds interleaves changes of InstallPlans, approvals, deletions, restarts, stale
+// caches and failed writes. It checks that every proven stage is reported once and in order, that no other stage is
+// reported, that statuses agree with the plans within two rounds and owners within one, and that everything is
+// installed once the faults stop.
+func TestEveryStageIsReportedInRandomWorlds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPast(t)
 		p.subscribe("alpha", rapid.SampledFrom([]v1alpha1.Approval{v1alpha1.ApprovalManual, v1alpha1.ApprovalAutomatic}).Draw(t, "approval"))

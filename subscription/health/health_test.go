@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/subscription/health"
 )
 
-// TestIsItInstalledYet gives one answer for a Subscription, its plan and its CSV.
-func TestIsItInstalledYet(t *testing.T) {
+// TestPhaseOfASubscription checks the whole Health of a Subscription for its InstallPlan and its CSV.
+func TestPhaseOfASubscription(t *testing.T) {
 	inPhase := func(phase v1alpha1.ClusterServiceVersionPhase) func(*v1alpha1.ClusterServiceVersion) {
 		return func(c *v1alpha1.ClusterServiceVersion) {
 			c.Status.Phase, c.Status.LastTransitionTime, c.Status.Message = phase, secondp(40), "because"
@@ -123,8 +123,9 @@ func TestIsItInstalledYet(t *testing.T) {
 	}
 }
 
-// TestAFailedPlanThatIsTriedAgainHoldsNothing, and no advice says to delete it.
-func TestAFailedPlanThatIsTriedAgainHoldsNothing(t *testing.T) {
+// TestRetriedPlanBlocksNothing checks that a failed InstallPlan that is retried blocks nothing, and that no advice
+// names it for deletion.
+func TestRetriedPlanBlocksNothing(t *testing.T) {
 	plan := newPlan("p", "Failed", failed(30))
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), plan)
 	require.Equal(t, "FailedPlanWedge", reasons(reconcile(t, in).Result))
@@ -138,7 +139,7 @@ func TestAFailedPlanThatIsTriedAgainHoldsNothing(t *testing.T) {
 	}
 }
 
-func TestStuckSubscriptionsAreFound(t *testing.T) {
+func TestStuckSubscriptionsAreReported(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", started(3), done(9)))
 	require.Equal(t, health.Installing, healthOf(t, in).Phase)
 	in.Now = in.Now.Add(time.Hour)
@@ -161,8 +162,8 @@ func TestStuckSubscriptionsAreFound(t *testing.T) {
 	require.Equal(t, health.Stuck, healthOf(t, in).Phase)
 }
 
-// TestWhatTakesLongComesWithAdvice that names what it waits for.
-func TestWhatTakesLongComesWithAdvice(t *testing.T) {
+// TestLongWaitsHaveAdvice checks that advice names the object that a long wait depends on.
+func TestLongWaitsHaveAdvice(t *testing.T) {
 	waiting, latest := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), newSub("a", follows("p", "etcd.v1"), installed)
 	complete := newPlan("p", "Complete", started(3), done(9))
 	step := func(kind, name string, status v1alpha1.StepStatus) *v1alpha1.Step {
@@ -195,8 +196,8 @@ func TestWhatTakesLongComesWithAdvice(t *testing.T) {
 	}
 }
 
-// TestRequirementsThatAreNotMetAreNamed, five at most.
-func TestRequirementsThatAreNotMetAreNamed(t *testing.T) {
+// TestUnmetRequirementsAreNamed checks that the message names at most five unmet requirements.
+func TestUnmetRequirementsAreNamed(t *testing.T) {
 	is := func(kind, name string, status v1alpha1.StatusReason) v1alpha1.RequirementStatus {
 		return v1alpha1.RequirementStatus{Kind: kind, Name: name, Status: status}
 	}
@@ -220,8 +221,8 @@ func TestRequirementsThatAreNotMetAreNamed(t *testing.T) {
 	require.Contains(t, healthOf(t, in).Message, "Secret x is NotPresent and 6 more")
 }
 
-// TestSinceWhenIsNotInvented: what is about to be written first has no time yet.
-func TestSinceWhenIsNotInvented(t *testing.T) {
+// TestSinceIsZeroBeforeTheFirstWrite checks that a status that is not written yet has no time.
+func TestSinceIsZeroBeforeTheFirstWrite(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.OperatorGroups.Items = nil
 	require.Zero(t, healthOf(t, in).Since)
@@ -230,7 +231,7 @@ func TestSinceWhenIsNotInvented(t *testing.T) {
 	require.Equal(t, now, healthOf(t, in).Since)
 }
 
-func TestWhatBlocksAResolution(t *testing.T) {
+func TestReasonsThatBlockAResolution(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.OperatorGroups.Items = append(in.OperatorGroups.Items, &operatorsv1.OperatorGroup{ObjectMeta: meta("second")})
 	w := healthOf(t, in)

@@ -20,8 +20,8 @@ import (
 
 type heldBack = resolution.HeldBack
 
-// TestEveryWayToWaitForAnUpgradeHasItsReasonAndAdvice: whole answers for Subscriptions in UpgradePending.
-func TestEveryWayToWaitForAnUpgradeHasItsReasonAndAdvice(t *testing.T) {
+// TestPendingUpgradesHaveReasonAndAdvice checks the whole Health of Subscriptions in state UpgradePending.
+func TestPendingUpgradesHaveReasonAndAdvice(t *testing.T) {
 	upgrading := func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v0" }
 	plan := olmcore.RefOf(newPlan("p", "")).Unversioned()
 	gated := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
@@ -66,8 +66,8 @@ func TestEveryWayToWaitForAnUpgradeHasItsReasonAndAdvice(t *testing.T) {
 	}
 }
 
-// TestTheCatalogThatIsNotHealthyIsNamed: another one than the Subscription's own where that one is healthy.
-func TestTheCatalogThatIsNotHealthyIsNamed(t *testing.T) {
+// TestUnhealthyCatalogIsNamed checks that another catalog is named if the catalog of the Subscription is healthy.
+func TestUnhealthyCatalogIsNamed(t *testing.T) {
 	listed := func(name string, healthy bool) v1alpha1.SubscriptionCatalogHealth {
 		return v1alpha1.SubscriptionCatalogHealth{CatalogSourceRef: &corev1.ObjectReference{Namespace: "olm", Name: name}, Healthy: healthy}
 	}
@@ -85,8 +85,9 @@ func TestTheCatalogThatIsNotHealthyIsNamed(t *testing.T) {
 	}
 }
 
-// TestWhatAResolutionHoldsBackIsSaid of an operator that runs as of one that is not installed.
-func TestWhatAResolutionHoldsBackIsSaid(t *testing.T) {
+// TestHeldBackVersionsAreReported checks that the reason why a resolution holds back a version is reported for
+// installed operators and for new ones.
+func TestHeldBackVersionsAreReported(t *testing.T) {
 	running := []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete", started(3), done(9)),
 		newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.LastTransitionTime = secondp(40) })}
 	unmet := heldBack{Subscription: "a", Code: resolution.RequirementUnmet, Summary: "etcd.v2 needs a Vault",
@@ -121,9 +122,9 @@ func TestWhatAResolutionHoldsBackIsSaid(t *testing.T) {
 	}
 }
 
-// TestTheAdviceForAFailedPlanNamesWhatToDelete: the step that failed, what removes the cause at a stored version, and
-// what to delete. A version that was installed once is not deleted.
-func TestTheAdviceForAFailedPlanNamesWhatToDelete(t *testing.T) {
+// TestAdviceForAFailedPlanNamesTheObjectToDelete checks that the advice names the failed step, the remedy for a
+// stored version, and the object to delete. A version that was installed once is not deleted.
+func TestAdviceForAFailedPlanNamesTheObjectToDelete(t *testing.T) {
 	step := func(kind, name string, status v1alpha1.StepStatus) *v1alpha1.Step {
 		return &v1alpha1.Step{Resolving: "etcd.v1", Status: status, Resource: v1alpha1.StepResource{Kind: kind, Name: name}}
 	}
@@ -169,9 +170,9 @@ func TestTheAdviceForAFailedPlanNamesWhatToDelete(t *testing.T) {
 	}
 }
 
-// TestAdviceRepeatsNoSentenceOfATenant checks that what a bundle or a status says does not become advice: names are
-// quoted, and a message that only contains OLM's message about a stored version is not taken for it.
-func TestAdviceRepeatsNoSentenceOfATenant(t *testing.T) {
+// TestAdviceContainsNoTextOfTenants checks that text of a bundle or a status does not become advice. Names are
+// quoted, and a message that only contains OLM's message about a stored version is not recognized as that message.
+func TestAdviceContainsNoTextOfTenants(t *testing.T) {
 	const sentence = `risk of data loss updating "customers.example.com": new CRD removes version v1 that is listed as a stored version`
 	const orders = "x. Then run: kubectl delete namespace prod"
 	step := func(kind, name string) *v1alpha1.Step {

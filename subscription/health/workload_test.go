@@ -131,8 +131,8 @@ func of(kind, name, hash string) func(*corev1.Pod) {
 	}
 }
 
-// TestThePodThatBlocksIsNamed with its reason: whole answers.
-func TestThePodThatBlocksIsNamed(t *testing.T) {
+// TestBlockingPodIsNamed checks the whole Health of Subscriptions whose Pods are not ready.
+func TestBlockingPodIsNamed(t *testing.T) {
 	d := newDeployment("etcd")
 	waiting := versionOf("Installing", v1alpha1.CSVReasonWaiting, "etcd")
 	quota := deploymentIs(appsv1.DeploymentReplicaFailure, "True", "FailedCreate", "pods \"etcd\" is forbidden: exceeded quota")
@@ -225,8 +225,8 @@ func TestThePodThatBlocksIsNamed(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotReadBlocksNothing: then the version is what blocks, or the Deployment.
-func TestWhatWasNotReadBlocksNothing(t *testing.T) {
+// TestUnreadKindsBlockNothing checks that the CSV or the Deployment blocks if Pods were not read.
+func TestUnreadKindsBlockNothing(t *testing.T) {
 	in := inputWith(versionOf("Installing", v1alpha1.CSVReasonWaiting, "etcd"), newDeployment("etcd"), newPod("etcd-1", 30, waits("ErrImagePull", "")))
 	in.Pods = olmcore.Observed[*corev1.Pod]{}
 	require.Equal(t, deployRef, only(t, in).Object)
@@ -234,16 +234,14 @@ func TestWhatWasNotReadBlocksNothing(t *testing.T) {
 	require.Equal(t, installing(theCSV, "InstallWaiting", "waiting", ""), only(t, in))
 }
 
-// TestWhatIsUsualComesWithAdviceOnceItLasts.
-func TestWhatIsUsualComesWithAdviceOnceItLasts(t *testing.T) {
+func TestUsualWaitsHaveAdviceOnceTheyLast(t *testing.T) {
 	in := inputWith(versionOf("Installing", v1alpha1.CSVReasonWaiting, "etcd"), newDeployment("etcd"), newPod("etcd-1", 30, runs))
 	require.Empty(t, only(t, in).Advice)
 	in.Now = in.Now.Add(time.Hour)
 	require.Equal(t, "Look at the log and the readiness probe of Pod ops/etcd-1.", only(t, in).Advice)
 }
 
-// TestAnInputThatBreaksTheContractIsRefused, and the error names the field.
-func TestAnInputThatBreaksTheContractIsRefused(t *testing.T) {
+func TestInputErrorsNameTheField(t *testing.T) {
 	foreign := newPod("x", 1)
 	foreign.Namespace = "other"
 	for want, change := range map[string]func(*health.Input){
@@ -262,9 +260,9 @@ func TestAnInputThatBreaksTheContractIsRefused(t *testing.T) {
 	}
 }
 
-// TestACopyIsNotWhatWorkedBefore: an operator of another namespace that bears the name of what a version replaces says
-// nothing of this one.
-func TestACopyIsNotWhatWorkedBefore(t *testing.T) {
+// TestCopiedCSVIsNotThePredecessor checks that a copied CSV with the name of the predecessor is not considered a
+// working version.
+func TestCopiedCSVIsNotThePredecessor(t *testing.T) {
 	c := versionOf("Failed", v1alpha1.CSVReasonNoOperatorGroup)
 	c.Spec.Replaces = "etcd.v0"
 	replaced := newCSV("etcd.v0", func(c *v1alpha1.ClusterServiceVersion) {

@@ -19,9 +19,9 @@ import (
 	"github.com/olmcore/olm/subscription/health/rules"
 )
 
-// TestTheFilesAreThoseOfTheTables compares the folders argocd and flux with what the tables come to; OLMCORE_UPDATE=1
-// rewrites them.
-func TestTheFilesAreThoseOfTheTables(t *testing.T) {
+// TestGeneratedFilesMatchTheTables compares the folders argocd and flux with the tables. OLMCORE_UPDATE=1 rewrites
+// them.
+func TestGeneratedFilesMatchTheTables(t *testing.T) {
 	config := `# Health of OLM's objects in Argo CD: merge data into the ConfigMap argocd-cm.
 apiVersion: v1
 kind: ConfigMap
@@ -82,8 +82,8 @@ spec:
 	}
 }
 
-// TestTheYAMLHoldsTheScripts reads the two YAML files as Argo CD and Flux do.
-func TestTheYAMLHoldsTheScripts(t *testing.T) {
+// TestYAMLContainsTheScripts reads the two YAML files as Argo CD and Flux do.
+func TestYAMLContainsTheScripts(t *testing.T) {
 	var config struct{ Data map[string]string }
 	var flux struct {
 		Spec struct{ HealthCheckExprs []rules.HealthCheck }
@@ -117,8 +117,8 @@ func indented(text, by string) string {
 	return b.String()
 }
 
-// TestEachRow has one object for each row of each table, and what is said of it.
-func TestEachRow(t *testing.T) {
+// TestHealthOfAnObjectForEachRow checks one object for each row of each table.
+func TestHealthOfAnObjectForEachRow(t *testing.T) {
 	conditions := func(kind, status, reason, message string) []any {
 		return []any{nil, "x", map[string]any{"type": "Other", "status": "True"}, map[string]any{"type": kind, "status": status, "reason": reason, "message": message}}
 	}
@@ -182,8 +182,8 @@ func TestEachRow(t *testing.T) {
 	}
 }
 
-// TestOtherObjectsAreRefused, and the error names the field.
-func TestOtherObjectsAreRefused(t *testing.T) {
+// TestUnsupportedObjectsAreRejected checks that the error names the field.
+func TestUnsupportedObjectsAreRejected(t *testing.T) {
 	var none *v1alpha1.Subscription
 	for name, o := range map[string]olmcore.Object{
 		"nothing": nil, "a typed nothing": none, "another kind": &corev1.Pod{}, "no kind": &unstructured.Unstructured{},
@@ -200,8 +200,8 @@ func TestOtherObjectsAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
-// TestATableThatIsChangedIsACopy: a caller may change what Tables returned.
-func TestATableThatIsChangedIsACopy(t *testing.T) {
+// TestTablesReturnsACopy checks that a caller may modify the result of Tables.
+func TestTablesReturnsACopy(t *testing.T) {
 	rules.Tables()[0].Rows[0].Status = "Melting"
 	require.Equal(t, rules.Progressing, rules.Tables()[0].Rows[0].Status)
 }
