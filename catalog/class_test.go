@@ -201,7 +201,7 @@ func TestClassifyPods(t *testing.T) {
 			node(in).Spec.Taints[0].Effect = corev1.TaintEffectNoSchedule
 		}, "Disrupted Leaving"},
 		"ready until a while ago": {func(in *catalog.Input) { unreadyFor(in, 4*time.Minute) }, "Starting Healthy for 6m0s"},
-		"no node takes it":        {func(in *catalog.Input) { pending(in, corev1.PodReasonUnschedulable) }, "Unhealthy Unassigned PodUnschedulable for 10m0s"},
+		"cannot be scheduled":     {func(in *catalog.Input) { pending(in, corev1.PodReasonUnschedulable) }, "Unhealthy Unassigned PodUnschedulable for 10m0s"},
 		"it may not be scheduled": {func(in *catalog.Input) { pending(in, corev1.PodReasonSchedulingGated) }, "Starting Unassigned for 10m0s"},
 		"one crash":               {func(in *catalog.Input) { crash(in, 1, "Error") }, "Starting Healthy for 10m0s"},
 		"two crashes":             {func(in *catalog.Input) { crash(in, 2, "Error") }, "Unhealthy Healthy CrashLooping for 10m0s"},

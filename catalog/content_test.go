@@ -83,7 +83,7 @@ func TestFailedConnectionsAreReported(t *testing.T) {
 	in.Connection = &lost
 	out := answer(t, in)
 	after, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
-	const message = "no connection to cool.olm.svc:50051, which began with: connection refused, check the network policies"
+	const message = "no connection to cool.olm.svc:50051; the first error was: connection refused, check the network policies"
 	require.Equal(t, message, meta.FindStatusCondition(after.Status.Conditions, "Degraded").Message)
 	require.Equal(t, "cool.olm.svc:50051: connection refused, check the network policies", out.Transitions[len(out.Transitions)-1].Message)
 

@@ -243,7 +243,7 @@ func TestNoSecondPodIsCreatedWhileNoNodeIsReady(t *testing.T) {
 		in.LastRun = olmcore.LastResults{created.Key(): {Class: olmcore.Forbidden, Message: "exceeded quota", Count: 1, Last: in.Now}}
 		out = answer(t, in)
 		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
-		require.Contains(t, meta.FindStatusCondition(status.Status.Conditions, "Degraded").Message, "the API server refuses the pod: exceeded quota", name)
+		require.Contains(t, meta.FindStatusCondition(status.Status.Conditions, "Degraded").Message, "the API server rejected the pod: exceeded quota", name)
 		require.Equal(t, 10*time.Second, out.RequeueAfter, name)
 	}
 }

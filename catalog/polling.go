@@ -250,7 +250,7 @@ func canCompare(f *facts, p *pod) bool {
 func pollImage(f *facts) decision {
 	obsolete := f.pods.all.where(func(p *pod) bool { return p.isLiveCandidate() && (!f.poll.on || !p.polls) })
 	d := progressWhileWaiting(f).and(
-		remove(1, ReasonCandidateObsolete, "as many Pods serve as asked for", obsolete...),
+		remove(1, ReasonCandidateObsolete, "enough Pods serve", obsolete...),
 		waitFor(f.pollPods.changesIn))
 	candidates := f.pods.candidates.ready()
 	switch {
@@ -275,7 +275,7 @@ func pollImage(f *facts) decision {
 	case f.in.ResolvedDigest != "" && f.in.ResolvedDigest == digestOf(f.pods.content):
 		return d.and(decision{poll: pollResult{reason: ReasonUpToDate, polled: f.now.UTC().Truncate(time.Second)}})
 	}
-	return d.and(create(pollRequest(ReasonPollDue, "it is time to look for newer content of the image")))
+	return d.and(create(pollRequest(ReasonPollDue, "a poll of the image is due")))
 }
 
 // endPoll removes all candidates.

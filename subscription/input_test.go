@@ -49,7 +49,7 @@ func TestInputErrorsNameTheField(t *testing.T) {
 		"OperatorGroups[1] is ops/group, as is OperatorGroups[0]": func(in *subscription.Input) {
 			in.OperatorGroups.Items = append(in.OperatorGroups.Items, in.OperatorGroups.Items[0])
 		},
-		"Decisions holds a twice": func(in *subscription.Input) {
+		"Decisions contains a twice": func(in *subscription.Input) {
 			in.Resolution = bring(*in, "etcd.v1", "a")
 			in.Resolution.Resolution.Decisions = append(in.Resolution.Resolution.Decisions, in.Resolution.Resolution.Decisions[0])
 		},

@@ -55,7 +55,7 @@ func TestReconcile(t *testing.T) {
 	labelled := func(o olmcore.Object, labels map[string]string) olmcore.Action {
 		after := o.DeepCopyObject().(olmcore.Object)
 		after.SetLabels(labels)
-		return olmcore.UpdateOf(o, after, olmcore.Cause{Reason: "ComponentLabelMissing", Message: "the object belongs to the operator of " + labelKey})
+		return olmcore.UpdateOf(o, after, olmcore.Cause{Reason: "ComponentLabelMissing", Message: "the object belongs to the operator with the label " + labelKey})
 	}
 	request := func(reason string, subs ...*v1alpha1.Subscription) *subscription.ResolveRequest {
 		r := &subscription.ResolveRequest{Namespace: ns, Reason: reason}
@@ -112,7 +112,7 @@ func TestReconcile(t *testing.T) {
 		"a deleted plan makes a waiting Subscription start anew": {
 			in:   inputOf(running),
 			gate: subscription.GateDeferred, want: subscription.Outcome{Result: olmcore.Result{
-				Actions: []olmcore.Action{write(running, "InstallPlanReferenceCleared", "the referenced InstallPlan cannot bring the operator any more", func(s *v1alpha1.SubscriptionStatus) {
+				Actions: []olmcore.Action{write(running, "InstallPlanReferenceCleared", "the referenced InstallPlan cannot install the operator any more", func(s *v1alpha1.SubscriptionStatus) {
 					s.InstallPlanRef, s.Install, s.CurrentCSV, s.State, s.Conditions = nil, nil, "", "", nil
 				})},
 				Transitions: []olmcore.Transition{
@@ -121,7 +121,7 @@ func TestReconcile(t *testing.T) {
 				},
 				Diagnostics: []olmcore.Diagnostic{{
 					Severity: olmcore.Warning, Reason: olmcore.ReasonHistoryGap, Target: olmcore.RefOf(running).Unversioned(),
-					Message: "DeletedBeforeObserved: the plan was deleted; its last stage after Installing was not observed",
+					Message: "DeletedBeforeObserved: the InstallPlan was deleted; its last stage after Installing was not observed",
 				}},
 			}},
 		},

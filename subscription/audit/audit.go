@@ -111,7 +111,7 @@ func (a *audit) pairs() {
 		if s.Spec != nil && s.Spec.Package != "" {
 			key, pkg := a.keys[s.Name], s.Spec.Package
 			if other := packages[pkg]; other != nil {
-				a.add(s, olmcore.Warning, time.Time{}, SamePackage, "spec.name", "Subscription %s follows package %s too", other.Name, pkg)
+				a.add(s, olmcore.Warning, time.Time{}, SamePackage, "spec.name", "Subscription %s also subscribes to package %s", other.Name, pkg)
 			} else {
 				packages[pkg] = s
 			}
@@ -147,7 +147,7 @@ func (a *audit) labels(owned []olmcore.Object, previous map[types.UID][]string) 
 		update := action.(olmcore.Update)
 		reason, message := LabelMissing, "a component label is missing"
 		if len(update.After.GetLabels()) < len(update.Before.GetLabels()) {
-			reason, message = LabelStale, "the component label is that of an earlier package"
+			reason, message = LabelStale, "the component label belongs to an earlier package"
 		}
 		a.add(update.Before, olmcore.Warning, time.Time{}, reason, "metadata.labels", "%s", message).repair(true, action)
 	}
@@ -169,11 +169,11 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 	a.unneededPlan(p, &use)
 	if !use.isReferenced && !isOwned {
 		a.add(p, olmcore.Warning, p.CreationTimestamp.Time, OrphanPlan, "metadata.ownerReferences",
-			"no Subscription refers to the plan or owns it").repair(false, removalOf(p)...)
+			"no Subscription references or owns the InstallPlan").repair(false, removalOf(p)...)
 	}
 	if use.isReferenced && isManual(p) && !p.Spec.Approved && len(manual) == 0 {
 		a.add(p, olmcore.Warning, p.CreationTimestamp.Time, ApprovalDrift, "spec.approval",
-			"the plan waits for an approval that no Subscription asks for any more").
+			"the InstallPlan waits for approval, but no Subscription requires approval any more").
 			repair(false, changeOf(p, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true })...)
 	}
 }
@@ -188,10 +188,10 @@ func (a *audit) approval(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, manu
 	case relation.Over(p) || !relation.Refers(s, p):
 	case asks && !isManual(p):
 		a.add(p, olmcore.Info, time.Time{}, ApprovalDrift, "spec.approval",
-			"the plan runs although Subscription %s asks for approvals by now", s.Name)
+			"the InstallPlan runs without approval, although Subscription %s requires approval now", s.Name)
 	case !asks && isManual(p) && len(manual) > 0:
 		a.add(s, olmcore.Info, time.Time{}, ApprovalForcedBy, "spec.installPlanApproval",
-			"InstallPlan %s has to be approved because of Subscription %s", p.Name, strings.Join(manual, ", "))
+			"InstallPlan %s needs an approval because of Subscription %s", p.Name, strings.Join(manual, ", "))
 	}
 }
 
@@ -240,7 +240,7 @@ func (a *audit) planWithoutSteps(p *v1alpha1.InstallPlan, use *planUse) {
 	if !relation.Statusless(p) || a.now.Sub(created) < subscription.AuditGrace {
 		return
 	}
-	f := a.add(p, olmcore.Warning, created, StatuslessPlan, "status", "the plan was never given its steps")
+	f := a.add(p, olmcore.Warning, created, StatuslessPlan, "status", "the InstallPlan has no steps")
 	if !use.isReferenced {
 		f.repair(false, removalOf(p)...)
 	}
@@ -254,12 +254,13 @@ func (a *audit) unneededPlan(p *v1alpha1.InstallPlan, use *planUse) {
 	switch {
 	case use.newer != nil:
 		a.add(p, olmcore.Info, created, SupersededPlan, path,
-			"InstallPlan %s is newer, and every Subscription that this plan is for refers to a newer one", use.newer.Name).
+			"InstallPlan %s is newer, and every Subscription of this InstallPlan references a newer one", use.newer.Name).
 			repair(false, removalOf(p)...)
 	case use.installed != "":
-		a.add(p, olmcore.Info, created, SupersededPlan, path, "Subscription %s refers to the plan and has what it brings", use.installed)
+		a.add(p, olmcore.Info, created, SupersededPlan, path,
+			"Subscription %s references the InstallPlan, and its version is installed", use.installed)
 	case len(names) > 0 && !slices.ContainsFunc(names, isMissing):
-		a.add(p, olmcore.Info, created, SupersededPlan, path, "all that the plan brings is there")
+		a.add(p, olmcore.Info, created, SupersededPlan, path, "all versions of the InstallPlan exist")
 	}
 }
 
@@ -283,11 +284,12 @@ func (a *audit) owners(p *v1alpha1.InstallPlan) (isOwned bool) {
 	for _, r := range p.OwnerReferences {
 		switch s := a.byUID[r.UID]; {
 		case seen[r.UID]:
-			a.add(p, olmcore.Warning, created, OwnerDuplicate, path, "the reference to %s is there more than once", r.Name)
+			a.add(p, olmcore.Warning, created, OwnerDuplicate, path, "the InstallPlan has more than one owner reference to %s %s", r.Kind, r.Name)
 		case s != nil && !olmcore.SameOwnerReference(r, olmcore.OwnerReferenceTo(s)):
-			a.add(p, olmcore.Warning, created, OwnerMalformed, path, "the reference to %s has wrong fields", s.Name)
+			a.add(p, olmcore.Warning, created, OwnerMalformed, path, "the owner reference to Subscription %s has wrong fields", s.Name)
 		case a.isDangling(p, &r):
-			f := a.add(p, olmcore.Info, created, OwnerDangling, path, "the Subscription %s that owns the plan does not exist any more", r.Name)
+			f := a.add(p, olmcore.Info, created, OwnerDangling, path,
+				"Subscription %s, which owns the InstallPlan, does not exist any more", r.Name)
 			if isOwned {
 				f.repair(false, changeOf(p, a.disown)...)
 			}
@@ -306,14 +308,16 @@ func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, r
 		if slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.SubscriptionKind && r.Name == s.Name }) {
 			reason = OwnerStaleUID
 		}
-		a.add(p, olmcore.Warning, created, reason, "metadata.ownerReferences", "the plan is for Subscription %s, which does not own it", s.Name)
+		a.add(p, olmcore.Warning, created, reason, "metadata.ownerReferences",
+			"the InstallPlan has no owner reference to Subscription %s", s.Name)
 	}
 	switch _, labelled := p.Labels[key]; {
 	case key == "":
 	case refers && !labelled:
 		a.add(p, olmcore.Warning, created, LabelMissing, "metadata.labels", "the component label of Subscription %s is missing", s.Name)
 	case labelled && isOwned && !owns && !refers:
-		a.add(p, olmcore.Info, created, AssociationDisagree, "metadata.labels", "the plan carries the label of Subscription %s, which does not own it", s.Name)
+		a.add(p, olmcore.Info, created, AssociationDisagree, "metadata.labels",
+			"the InstallPlan has the label of Subscription %s, but no owner reference to it", s.Name)
 	}
 }
 
@@ -326,7 +330,7 @@ func (a *audit) planPairs() {
 	for _, set := range plans.OfOneGeneration(a.plans, ownersOf) {
 		last := set[len(set)-1]
 		a.add(last, olmcore.Info, time.Time{}, GenerationDuplicate, "spec.generation",
-			"%s generation %d too", plans.Names(set[:len(set)-1], "has", "have"), last.Spec.Generation)
+			"%s generation %d", plans.Names(set[:len(set)-1], "also has", "also have"), last.Spec.Generation)
 	}
 	versions := map[string][]*v1alpha1.InstallPlan{}
 	for _, p := range a.plans {
@@ -341,7 +345,7 @@ func (a *audit) planPairs() {
 		}
 		if others := versions[content]; len(others) > 0 {
 			a.add(p, olmcore.Warning, p.CreationTimestamp.Time, ContentDuplicate, "spec.clusterServiceVersionNames",
-				"%s the same versions", plans.Names(others, "brings", "bring")).repair(false, withoutDuplicate(a.subs, p, others)...)
+				"%s the same versions", plans.Names(others, "also installs", "also install")).repair(false, withoutDuplicate(a.subs, p, others)...)
 		}
 		versions[content] = append(versions[content], p)
 	}
@@ -407,5 +411,6 @@ func changeOf(p *v1alpha1.InstallPlan, change func(*v1alpha1.InstallPlan)) []olm
 	}
 	after := p.DeepCopy()
 	change(after)
-	return []olmcore.Action{olmcore.UpdateOf(p, after, olmcore.Cause{Reason: RelationRepaired, Message: "the InstallPlan contradicts the Subscriptions"})}
+	cause := olmcore.Cause{Reason: RelationRepaired, Message: "the InstallPlan does not match the Subscriptions"}
+	return []olmcore.Action{olmcore.UpdateOf(p, after, cause)}
 }

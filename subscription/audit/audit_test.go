@@ -222,23 +222,23 @@ func TestConflictingPlansOfOneGenerationAreReportedOnce(t *testing.T) {
 		"three sets": {plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), ofSet("r", c)}},
 		"the last two have one owner": {
 			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), ofSet("r", b)},
-			want:  []string{"r: InstallPlan q has generation 1 too"},
+			want:  []string{"r: InstallPlan q also has generation 1"},
 		},
 		"three have one owner": {
 			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", a), ofSet("r", a)},
-			want:  []string{"r: InstallPlans p and q have generation 1 too"},
+			want:  []string{"r: InstallPlans p and q also have generation 1"},
 		},
 		"the third joins two": {
 			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), ofSet("r", a, b)},
-			want:  []string{"r: InstallPlans p and q have generation 1 too"},
+			want:  []string{"r: InstallPlans p and q also have generation 1"},
 		},
 		"two owners, each of two": {
 			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), ofSet("r", a), ofSet("s", b)},
-			want:  []string{"r: InstallPlan p has generation 1 too", "s: InstallPlan q has generation 1 too"},
+			want:  []string{"r: InstallPlan p also has generation 1", "s: InstallPlan q also has generation 1"},
 		},
 		"one is for all": {
 			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), newPlan("r", "Complete")},
-			want:  []string{"r: InstallPlans p and q have generation 1 too"},
+			want:  []string{"r: InstallPlans p and q also have generation 1"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -60,7 +60,7 @@ func (a *audit) unknownApproval(v *subscription.Verdict) {
 	case "", v1alpha1.ApprovalAutomatic, v1alpha1.ApprovalManual:
 	default:
 		a.add(v.Subscription, olmcore.Warning, v.Subscription.Status.LastUpdated.Time, subscription.ReasonInvalidSpec,
-			"spec.installPlanApproval", "the unknown approval %s counts as Automatic", approval)
+			"spec.installPlanApproval", "the approval %s is unknown and is treated as Automatic", approval)
 	}
 }
 
@@ -72,7 +72,7 @@ func (a *audit) copiedCSV(v *subscription.Verdict) {
 		return
 	}
 	a.add(v.Subscription, olmcore.Warning, s.LastUpdated.Time, subscription.ReasonCopiedCSVReferenced, "status.installedCSV",
-		"CSV %s is a copy and satisfies nothing in this namespace", c.Name)
+		"CSV %s is a copy from another namespace and does not count as installed", c.Name)
 }
 
 // stateWithoutCSV reports AtLatestKnown if the CSV does not exist or is not the installed one.
@@ -81,12 +81,12 @@ func (a *audit) stateWithoutCSV(v *subscription.Verdict) {
 	if s.State != v1alpha1.SubscriptionStateAtLatest || s.CurrentCSV == "" || !v.Writes {
 		return
 	}
-	message := "AtLatestKnown, but CSV " + s.CurrentCSV + " does not exist"
+	message := "status.state is AtLatestKnown, but CSV " + s.CurrentCSV + " does not exist"
 	switch {
 	case v.CSV != nil && s.InstalledCSV == s.CurrentCSV:
 		return
 	case v.CSV != nil:
-		message = "status.installedCSV is not status.currentCSV, which exists"
+		message = "status.installedCSV differs from status.currentCSV, although that CSV exists"
 	}
 	a.add(v.Subscription, olmcore.Warning, s.LastUpdated.Time, StateContradiction, "status.state", "%s", message).
 		repair(true, statusWrite(v, a.now))
@@ -94,7 +94,7 @@ func (a *audit) stateWithoutCSV(v *subscription.Verdict) {
 
 // statusWrite returns the status write of Reconcile.
 func statusWrite(v *subscription.Verdict, now time.Time) olmcore.Action {
-	return v.Update(now, olmcore.Cause{Reason: RelationRepaired, Message: "the status contradicts what was observed"})
+	return v.Update(now, olmcore.Cause{Reason: RelationRepaired, Message: "the status does not match the observed objects"})
 }
 
 // forgetPlan returns a status write that removes the reference to the InstallPlan, so that the namespace is resolved
@@ -105,7 +105,7 @@ func forgetPlan(v *subscription.Verdict, now time.Time) olmcore.Action {
 	s.InstallPlanRef, s.Install = nil, nil
 	s.CurrentCSV, s.State = "", v1alpha1.SubscriptionStateNone
 	return forgotten.Update(now, olmcore.Cause{
-		Reason: subscription.ReasonReferenceCleared, Message: "the referenced InstallPlan cannot bring the operator any more",
+		Reason: subscription.ReasonReferenceCleared, Message: "the referenced InstallPlan cannot install the operator any more",
 	})
 }
 
@@ -133,7 +133,7 @@ func (a *audit) reference(v *subscription.Verdict) {
 		return
 	case !relation.Mirrors(s.Install, ref):
 		a.add(sub, olmcore.Warning, updated, subscription.ReasonRefMirrorMismatch, "status.installplan",
-			"status.installplan does not repeat status.installPlanRef").
+			"status.installplan does not match status.installPlanRef").
 			repair(true, statusWrite(v, a.now))
 	}
 	if ref == nil {
@@ -174,10 +174,10 @@ func (a *audit) removed(v *subscription.Verdict) {
 		v.Status.InstallPlanRef != nil && v.Status.CurrentCSV != s.CurrentCSV {
 		return
 	}
-	message := "CSV " + s.CurrentCSV + " and its InstallPlan are gone"
+	message := "CSV " + s.CurrentCSV + " and its InstallPlan do not exist"
 	switch {
 	case v.Plan.Stage == subscription.StageComplete && v.Plan.Plan != nil:
-		message = "InstallPlan " + v.Plan.Name + " is complete but CSV " + s.CurrentCSV + " is gone"
+		message = "InstallPlan " + v.Plan.Name + " is complete, but CSV " + s.CurrentCSV + " does not exist"
 	case v.Plan.Stage != subscription.StageMissing || !v.Plan.Outlived:
 		return
 	}
@@ -194,14 +194,14 @@ func (a *audit) contradiction(v *subscription.Verdict) (message string, repaired
 	duplicate, shown := conditionsOf(v)
 	switch {
 	case duplicate != "":
-		return "condition " + duplicate + " is there more than once", *v
+		return "the status contains condition " + duplicate + " more than once", *v
 	case len(shown) > 1 && isDecided:
 		slices.Sort(shown)
 		return "conditions " + strings.Join(shown, ", ") + " exclude each other", *v
 	case v.Plan.Plan == nil:
 		return "", *v
 	case isDecided && a.showsOtherStage(v):
-		return "the conditions show " + string(v.Plan.Recorded) + ", InstallPlan " + v.Plan.Plan.Name + " is " + string(v.Plan.Stage), *v
+		return "the conditions report " + string(v.Plan.Recorded) + ", but InstallPlan " + v.Plan.Plan.Name + " is " + string(v.Plan.Stage), *v
 	case hasOldUnpacking(v):
 		return "BundleUnpacking is older than InstallPlan " + v.Plan.Plan.Name + ", whose bundles are unpacked",
 			without(v, v1alpha1.SubscriptionBundleUnpacking, v1alpha1.SubscriptionBundleUnpackFailed)

@@ -63,7 +63,7 @@ func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs [
 	}
 	owned, err := k8slabels.NewRequirement(olmcore.LabelOwnerNamespace, selection.Equals, []string{namespace})
 	if err != nil {
-		return nil, &olmcore.InputError{Field: "namespace", Problem: "is no label value: " + err.Error()}
+		return nil, &olmcore.InputError{Field: "namespace", Problem: "is not a valid label value: " + err.Error()}
 	}
 	var all []olmcore.Object
 	read := func(kind schema.GroupVersionKind, where string, selector k8slabels.Selector) error {

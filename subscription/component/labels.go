@@ -193,9 +193,9 @@ func (l *labels) update() {
 		}
 		after := before.DeepCopyObject().(olmcore.Object)
 		after.SetLabels(labels)
-		cause := olmcore.Cause{Reason: ReasonLabelMissing, Message: "the object belongs to the operator of " + keys[0]}
+		cause := olmcore.Cause{Reason: ReasonLabelMissing, Message: "the object belongs to the operator with the label " + keys[0]}
 		if !changes[keys[0]] {
-			cause = olmcore.Cause{Reason: ReasonLabelStale, Message: "the object does not belong to the operator of " + keys[0]}
+			cause = olmcore.Cause{Reason: ReasonLabelStale, Message: "the object does not belong to the operator with the label " + keys[0]}
 		}
 		l.Actions = append(l.Actions, olmcore.UpdateOf(before, after, cause))
 	}

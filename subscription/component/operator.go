@@ -67,7 +67,7 @@ func Reconcile(in Input) (olmcore.Result, error) {
 	key := olmcore.ComponentLabelPrefix + in.Name
 	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
 		return olmcore.Result{Diagnostics: []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonLabelKeyInvalid, target, "metadata.name",
-			"nothing can carry the label of this name: %s", strings.Join(problems, "; "))}}, nil
+			"no object can have the label of this name: %s", strings.Join(problems, "; "))}}, nil
 	}
 	members := in.members(key)
 	switch {
@@ -77,13 +77,13 @@ func Reconcile(in Input) (olmcore.Result, error) {
 		// The Diagnostic is about a member, because an Event cannot be recorded for an object whose name is invalid.
 		return olmcore.Result{Diagnostics: []olmcore.Diagnostic{
 			olmcore.Diagnose(olmcore.Warning, ReasonOperatorNameInvalid, representative(members),
-				fmt.Sprintf("metadata.labels[%q]", key), "no Operator object is created for the label %s: %q is no valid object name: %s",
+				fmt.Sprintf("metadata.labels[%q]", key), "no Operator object is created for the label %s: %q is not a valid object name: %s",
 				key, in.Name, strings.Join(validation.IsDNS1123Subdomain(in.Name), "; "))}}, nil
 	case in.Operator == nil:
 		created := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: in.Name}}
 		created.APIVersion, created.Kind = target.APIVersion, target.Kind
 		return olmcore.Result{Actions: []olmcore.Action{olmcore.CreateOf(created, olmcore.Cause{
-			Reason: ReasonOperatorMissing, Message: fmt.Sprintf("%d objects carry the label %s", len(members), key),
+			Reason: ReasonOperatorMissing, Message: fmt.Sprintf("%d objects have the label %s", len(members), key),
 		})}}, nil
 	}
 	var out olmcore.Result
@@ -99,7 +99,7 @@ func Reconcile(in Input) (olmcore.Result, error) {
 	}
 	refs, isCut := references(listed)
 	if isCut {
-		report("the conditions of some components are not listed, as they are too long together")
+		report("the conditions of some components are not listed because they are too long in total")
 	}
 	want := operatorsv1.OperatorStatus{Components: &operatorsv1.Components{
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpExists}}},
@@ -109,7 +109,7 @@ func Reconcile(in Input) (olmcore.Result, error) {
 		after := in.Operator.DeepCopy()
 		after.Status = want
 		out.Actions = []olmcore.Action{olmcore.UpdateStatusOf(in.Operator, after, olmcore.Cause{
-			Reason: ReasonStatusObserved, Message: fmt.Sprintf("%d objects carry the label", len(listed)),
+			Reason: ReasonStatusObserved, Message: fmt.Sprintf("%d objects have the label", len(listed)),
 		})}
 	}
 	return out, nil

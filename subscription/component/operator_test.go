@@ -200,7 +200,7 @@ func TestAnInvalidOperatorNameIsReported(t *testing.T) {
 			fmt.Sprint(out.Diagnostics[0].Target.Kind, " ", out.Diagnostics[0].Target.Namespace, "/", out.Diagnostics[0].Target.Name))
 		require.Equal(t, fmt.Sprintf("metadata.labels[%q]", key), out.Diagnostics[0].Path)
 		require.Contains(t, out.Diagnostics[0].Message,
-			fmt.Sprintf("%q is no valid object name: a lowercase RFC 1123 subdomain must consist of", name))
+			fmt.Sprintf("%q is not a valid object name: a lowercase RFC 1123 subdomain must consist of", name))
 		in.Components = in.Components[:1]
 		out, err = component.Reconcile(in)
 		require.NoError(t, err)

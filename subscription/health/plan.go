@@ -47,7 +47,7 @@ func (n *namespace) plan(v *subscription.Verdict) finding {
 	case plan.DeletionTimestamp != nil:
 		f.Phase, f.Since, f.Message, f.late = Resolving, plan.DeletionTimestamp.Time, "InstallPlan "+name+" is being deleted", resolvingLate
 	case is == subscription.StageNotYetReconciled && relation.Statusless(plan) && n.now.Sub(plan.CreationTimestamp.Time) >= subscription.AuditGrace:
-		f.Phase, f.Message, f.now = Stuck, "InstallPlan "+name+" was never given its steps", planWithoutSteps
+		f.Phase, f.Message, f.now = Stuck, "InstallPlan "+name+" has no steps", planWithoutSteps
 	case is == subscription.StageInstalling && relation.Installed(plan).Reason == v1alpha1.InstallPlanReasonInstallCheckFailed:
 		f.now = planMayNotRun
 		if n.now.Sub(relation.InstalledAt(plan)) >= subscription.AuditGrace {
@@ -92,8 +92,8 @@ func (n *namespace) failed(plan *v1alpha1.InstallPlan, f *finding) {
 	f.now, f.remove = planFailed, strings.Join(append(remove, f.Object.String()), " and ")
 	m := storedVersion.FindStringSubmatch(f.Message)
 	if m != nil && describes(plan, m[1]) {
-		f.now, f.what = planFailedStored, "Store the custom resources of CustomResourceDefinition "+m[1]+
-			" in a version that stays, and remove "+m[2]+" from its status.storedVersions"
+		f.now, f.what = planFailedStored, "Migrate the custom resources of CustomResourceDefinition "+m[1]+
+			" to a version that is kept, remove "+m[2]+" from its status.storedVersions"
 	}
 }
 

@@ -20,7 +20,7 @@ func troubleOf(p *corev1.Pod) (reason, message string) {
 	case p.Status.Phase == corev1.PodFailed:
 		return ReasonPodFailed, cmp.Or(join(p.Status.Reason, p.Status.Message), lastWords(p), "the Pod has failed")
 	case scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable:
-		return ReasonUnschedulable, cmp.Or(scheduled.Message, "no node takes the Pod")
+		return ReasonUnschedulable, cmp.Or(scheduled.Message, "no node can run the Pod")
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if reason, message = containerTrouble(&s); reason != "" {

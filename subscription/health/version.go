@@ -99,7 +99,7 @@ func (n *namespace) absent(v *subscription.Verdict) finding {
 	isLong := n.now.Sub(f.Since) >= subscription.AuditGrace
 	switch {
 	case n.csvs[name] != nil:
-		f.Reason, f.Message, f.now = subscription.ReasonCopiedCSVReferenced, "CSV "+name+" is the copy of another namespace's operator", copyInPlace
+		f.Reason, f.Message, f.now = subscription.ReasonCopiedCSVReferenced, "CSV "+name+" is a copy from another namespace", copyInPlace
 		if isLong {
 			f.Phase = Stuck
 		}
