@@ -297,7 +297,7 @@ func (p *pod) isLiveCandidate() bool { return p.role == roleCandidate && p.class
 // isCurrent reports whether the Pod is live and was made from the present spec.
 func (p *pod) isCurrent() bool { return p.class.Live && p.current }
 
-// isOutdated reports whether the Pod is live and was made from another spec.
+// isOutdated reports whether the Pod is live and was created from another spec.
 func (p *pod) isOutdated() bool { return p.class.Live && !p.current }
 
 // staysReady reports whether the Pod is current, ready, and not about to be evicted.

@@ -102,7 +102,7 @@ func (f *facts) untilPoll(last time.Time, interval time.Duration) time.Duration 
 }
 
 // pollInterval returns the interval of the polls. If the interval in the spec cannot be used, problem says why, in
-// OLM's words as far as it has some. The spec may come from the decoder of the API or from Go code.
+// OLM's words if it has a message for it. The spec may come from the decoder of the API or from Go code.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, UpdateStrategy.UnmarshalJSON.
 // Differs: an interval that would poll all the time, or never, is limited.

@@ -104,7 +104,7 @@ func csvsNamedBy(subs []*v1alpha1.Subscription) sets.Set[string] {
 }
 
 // getCSVs reads CSVs by name. If a CSV was never installed, the CSV that it replaces is read and its name is added to
-// the names, because the Subscription may go back to it; see resume.
+// the names, because the Subscription may return to it; see resume.
 func getCSVs(
 	ctx context.Context, r olmcore.Reader, namespace string, names sets.Set[string],
 ) (found []*v1alpha1.ClusterServiceVersion, err error) {

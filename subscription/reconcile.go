@@ -153,7 +153,7 @@ func (n *namespace) reportNamespace(assessed *Assessment, transitions []olmcore.
 	return r
 }
 
-// isSetBy reports whether a Transition sets the condition ResolutionFailed as it is wanted.
+// isSetBy reports whether a Transition sets the condition ResolutionFailed to its desired value.
 func (w want) isSetBy(t olmcore.Transition) bool {
 	return t.Type == string(v1alpha1.SubscriptionResolutionFailed) && t.Status == metav1.ConditionTrue && t.Message == w.message
 }

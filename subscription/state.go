@@ -196,8 +196,8 @@ func laterPlan(f *facts, d draft, needsSteps bool) *v1alpha1.InstallPlan {
 	})
 }
 
-// goBack makes a Subscription whose version is gone after its InstallPlan failed follow the version of its package that
-// was being replaced: the only one that exists and that no Subscription follows.
+// goBack makes a Subscription whose version was deleted after its InstallPlan failed follow the version of its package
+// that was being replaced: the only one that exists and that no Subscription follows.
 func goBack(f *facts, d draft) draft {
 	if d.plan.Recorded != StageFailed || f.n.versions.csvs[d.status.InstalledCSV] != nil {
 		return d
@@ -215,7 +215,7 @@ func goBack(f *facts, d draft) draft {
 }
 
 // resume clears the reference to an InstallPlan that was deleted before it installed everything, if the version that it
-// created was never installed. The Subscription goes back to the version that is being replaced, or to none. Then the
+// created was never installed. The Subscription returns to the version that is being replaced, or to none. Then the
 // namespace is resolved again and a new InstallPlan does the open steps. A version that is being deleted is left, too,
 // because its InstallPlan would be missing. A version that another InstallPlan contains stays.
 //

@@ -16,7 +16,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// repeated are Diagnostics of Reconcile that are findings too. True: the status write of Reconcile repairs it.
+// repeated contains the reasons of Diagnostics of Reconcile that are findings, too. The value reports whether the
+// status write of Reconcile repairs them.
 var repeated = map[string]bool{
 	subscription.ReasonInvalidSpec: false, subscription.ReasonRefUIDMismatch: true, subscription.ReasonConditionWithoutRef: true,
 	subscription.ReasonCopiedCSVReferenced: false, subscription.ReasonFailedPlanWedge: false,
@@ -109,14 +110,14 @@ func forgetPlan(v *subscription.Verdict, now time.Time) olmcore.Action {
 	})
 }
 
-// without is a Verdict whose status lacks conditions.
+// without returns a Verdict without the given conditions in its status.
 func without(v *subscription.Verdict, types ...v1alpha1.SubscriptionConditionType) subscription.Verdict {
 	next := *v
 	next.Status.RemoveConditions(types...)
 	return next
 }
 
-// reference audits status.installPlanRef and what repeats it.
+// reference checks status.installPlanRef, and status.installplan, which mirrors it.
 func (a *audit) reference(v *subscription.Verdict) {
 	const path = "status.installPlanRef"
 	sub, s := v.Subscription, &v.Subscription.Status
@@ -150,7 +151,7 @@ func (a *audit) reference(v *subscription.Verdict) {
 	}
 }
 
-// missing audits a reference to a missing plan, unless the conditions say so and nothing is to be repaired.
+// missing reports a reference to a missing InstallPlan, unless the conditions report it already and there is no repair.
 func (a *audit) missing(v *subscription.Verdict) {
 	s := &v.Subscription.Status
 	forgets := v.Status.InstallPlanRef == nil ||
@@ -167,7 +168,7 @@ func (a *audit) missing(v *subscription.Verdict) {
 		repair(true, action)
 }
 
-// removed audits a Subscription whose version was deleted.
+// removed reports a Subscription whose version was deleted.
 func (a *audit) removed(v *subscription.Verdict) {
 	s := &v.Subscription.Status
 	if s.State != v1alpha1.SubscriptionStateUpgradePending || v.CSV != nil || s.CurrentCSV == "" ||

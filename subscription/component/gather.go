@@ -23,9 +23,9 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// labelledKind is a kind whose objects carry component labels. Those of a CSV's namespace belong to it by owner
-// reference or owner labels (here), all others by owner labels (elsewhere); the kinds that are neither have rules of
-// their own.
+// labelledKind is a kind whose objects have component labels. With here, objects in the namespace of a CSV belong to it
+// by owner reference or owner labels. With elsewhere, other objects belong to it by owner labels. Kinds with neither
+// have their own rules.
 type labelledKind struct {
 	schema.GroupVersionKind
 	here, elsewhere bool

@@ -33,8 +33,8 @@ import (
 // MaxRefs is the maximum number of components that the status of an Operator object lists.
 const MaxRefs = 1000
 
-// maxText is how many bytes of conditions an Operator object lists: an object has an end, and whoever may label one
-// object of his chooses what its conditions say.
+// maxText is the maximum number of bytes of all conditions in an Operator object. The size of an object is limited, and
+// a tenant chooses the conditions of an object that he labels.
 const maxText = 256 << 10
 
 // Input is the input of Reconcile.
@@ -129,8 +129,8 @@ func isRecorded(recorded, status *operatorsv1.OperatorStatus) bool {
 	return equality.Semantic.DeepEqual(printed, status)
 }
 
-// printConditions escapes the characters of conditions that people do not see. Tenants write the conditions of their
-// objects, and an Operator object is cluster-scoped.
+// printConditions escapes the invisible characters of conditions. Tenants write the conditions of their objects, and an
+// Operator object is cluster-scoped.
 func printConditions(conditions []operatorsv1.Condition) {
 	for i := range conditions {
 		c := &conditions[i]
@@ -145,7 +145,8 @@ func representative(members []olmcore.Object) olmcore.Ref {
 	return olmcore.RefOf(members[max(i, 0)])
 }
 
-// references returns what the status says of components, and whether it left conditions out, as too long together.
+// references returns the components for the status, and whether conditions were left out because they are too long in
+// total.
 func references(components []olmcore.Object) (refs []operatorsv1.RichReference, isCut bool) {
 	room := maxText
 	for _, o := range components {
@@ -162,7 +163,7 @@ func references(components []olmcore.Object) (refs []operatorsv1.RichReference, 
 	return refs, room < 0
 }
 
-// members returns what carries the label and counts, in order, each once.
+// members returns the objects with the label that are listed, sorted and without duplicates.
 func (in *Input) members(key string) []olmcore.Object {
 	list := slices.DeleteFunc(slices.Clone(in.Components), func(o olmcore.Object) bool {
 		c, isCSV := o.(*v1alpha1.ClusterServiceVersion)
@@ -239,7 +240,7 @@ func fieldOf(value reflect.Value, name string) reflect.Value {
 	return found
 }
 
-// timeOrNil drops a time that says nothing, and what would not survive JSON of one that does.
+// timeOrNil returns a time with the precision of JSON, or nil for a zero time.
 func timeOrNil(t *metav1.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil

@@ -4,10 +4,10 @@ package health
 
 import "strings"
 
-// situation is what the table advices has a row for.
+// situation is a key of advices.
 type situation string
 
-// Situations in which there is something to do at once.
+// Situations that get advice at once.
 const (
 	finalizersHeld    situation = "FinalizersHeld"
 	specMissing       situation = "SpecMissing"
@@ -39,7 +39,7 @@ const (
 	versionAndPlan    situation = "VersionAndPlanGone"
 )
 
-// Situations in which there is something to do once they have lasted for longTime.
+// Situations that get advice once they have lasted for longTime.
 const (
 	unpackLate    situation = "UnpackingLong"
 	resolvingLate situation = "ResolvingLong"
@@ -50,8 +50,8 @@ const (
 	versionLate   situation = "VersionWaitsLong"
 )
 
-// advices says what the user can do. {object} is the object that the answer is about, {subscription} the Subscription,
-// {what} what the situation adds: names, or a sentence. {remove} names the objects to delete. The reasons of
+// advices contains the advice for each situation. {object} is replaced by Health.Object, {subscription} by the
+// Subscription, {what} by the names or the text of the situation, and {remove} by the objects to delete. The reasons of
 // Deployments and Pods are situations, too.
 var advices = map[situation]string{
 	finalizersHeld:    "Check the controllers that must remove the finalizers {what} from {object}.",
@@ -109,7 +109,7 @@ var advices = map[situation]string{
 	ReasonNotReady:          "Check the log and the readiness probe of {object}.",
 }
 
-// fill writes the advice for a situation; empty for none.
+// fill returns the advice for a situation. It is empty if there is none.
 func (f *finding) fill(s situation) string {
 	return strings.NewReplacer(
 		"{object}", f.Object.String(), "{subscription}", f.Subscription.String(), "{what}", f.what, "{remove}", f.remove,

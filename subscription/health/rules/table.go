@@ -88,8 +88,8 @@ var isLatest = Test{Field: "status.state", In: []string{v1alpha1.SubscriptionSta
 
 func not(t Test) Test { t.Not = true; return t }
 
-// subscriptions: a Subscription that waits for a plan does not wait for a resolution, which may fail for others; a plan
-// that was deleted after it was installed is no matter.
+// subscriptions is the table of Subscriptions. One that waits for an InstallPlan does not wait for a resolution, which
+// may fail because of others. An InstallPlan that was deleted after the installation does not matter.
 var subscriptions = Table{v1alpha1.SubscriptionKind, []Row{
 	isDeleted(v1alpha1.SubscriptionKind),
 	{When: []Test{{Field: "spec.name", Not: true}}, Status: Degraded, Reason: "InvalidSpec", Message: "the Subscription names no package"},
@@ -116,7 +116,8 @@ var subscriptions = Table{v1alpha1.SubscriptionKind, []Row{
 	{Status: Progressing, Reason: "Resolving", Message: "the namespace has to be resolved"},
 }}
 
-// installPlans: a plan that another one replaced before it ran has nothing left to do.
+// installPlans is the table of InstallPlans. One that was superseded before it started is Healthy, because it has
+// nothing left to do.
 var installPlans = Table{v1alpha1.InstallPlanKind, []Row{
 	isDeleted(v1alpha1.InstallPlanKind),
 	{When: phase("Complete"), Status: Healthy, Reason: "Complete", Message: "all steps are done"},
@@ -151,7 +152,8 @@ var versions = Table{v1alpha1.ClusterServiceVersionKind, []Row{
 	{Status: Progressing, Reason: "NotYetReconciled", Message: "it has no phase yet"},
 }}
 
-// catalogs: a registry that starts refuses connections for a while, so that Flux goes on to wait.
+// catalogs is the table of CatalogSources. A registry that is starting rejects connections for a while, so Flux
+// continues to wait.
 var catalogs = Table{v1alpha1.CatalogSourceKind, []Row{
 	isDeleted(v1alpha1.CatalogSourceKind),
 	{When: []Test{{Field: "status.reason", In: []string{
@@ -169,7 +171,7 @@ var catalogs = Table{v1alpha1.CatalogSourceKind, []Row{
 	{Status: Progressing, Reason: "NotYetReconciled", Message: "the registry has not been observed yet"},
 }}
 
-// tableOf returns the table of a kind; nil for one that has none.
+// tableOf returns the table of a kind, or nil if there is none.
 func tableOf(kind string) *Table {
 	for _, t := range []*Table{&subscriptions, &installPlans, &versions, &catalogs} {
 		if t.Kind == kind {
@@ -179,10 +181,10 @@ func tableOf(kind string) *Table {
 	return nil
 }
 
-// part is a piece of a message: a text, or the path of one.
+// part is a part of a message: a text, or the path of a string field.
 type part struct{ Text, Path string }
 
-// parts takes a message apart.
+// parts splits a message into its parts.
 func parts(template string) (all []part) {
 	for template != "" {
 		text, rest, found := strings.Cut(template, "{")
