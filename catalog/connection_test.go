@@ -88,16 +88,24 @@ func TestNewestConnectionIsRecorded(t *testing.T) {
 		want          state
 		again         time.Duration
 	}{
-		"it connected later":                         {state{"READY", 100}, state{"READY", 50}, 50, state{"READY", 50}, 0},
-		"it connected earlier":                       {state{"READY", 50}, state{"READY", 100}, 100, state{"READY", 50}, 0},
-		"it lost its connection":                     {state{"READY", 100}, state{"TRANSIENT_FAILURE", 100}, 20, state{"TRANSIENT_FAILURE", 100}, 40 * time.Second},
-		"it failed before another connected":         {state{"READY", 50}, state{"TRANSIENT_FAILURE", 100}, 70, state{"READY", 50}, 0},
-		"it never connected, and starts only now":    {state{"READY", 50}, state{"CONNECTING", -1}, 10, state{"CONNECTING", 50}, 50 * time.Second},
-		"it is connected, and another failed":        {state{"TRANSIENT_FAILURE", 50}, state{"READY", 50}, 50, state{"TRANSIENT_FAILURE", 50}, 10 * time.Second},
+		"it connected later":   {state{"READY", 100}, state{"READY", 50}, 50, state{"READY", 50}, 0},
+		"it connected earlier": {state{"READY", 50}, state{"READY", 100}, 100, state{"READY", 50}, 0},
+		"it lost its connection": {
+			state{"READY", 100}, state{"TRANSIENT_FAILURE", 100}, 20, state{"TRANSIENT_FAILURE", 100}, 40 * time.Second,
+		},
+		"it failed before another connected": {state{"READY", 50}, state{"TRANSIENT_FAILURE", 100}, 70, state{"READY", 50}, 0},
+		"it never connected, and starts only now": {
+			state{"READY", 50}, state{"CONNECTING", -1}, 10, state{"CONNECTING", 50}, 50 * time.Second,
+		},
+		"it is connected, and another failed": {
+			state{"TRANSIENT_FAILURE", 50}, state{"READY", 50}, 50, state{"TRANSIENT_FAILURE", 50}, 10 * time.Second,
+		},
 		"it is connected, and another failed before": {state{"TRANSIENT_FAILURE", 60}, state{"READY", 100}, 100, state{"READY", 0}, 0},
 		"it connected after another failed":          {state{"TRANSIENT_FAILURE", 50}, state{"READY", 10}, 10, state{"READY", 10}, 0},
-		"neither is connected":                       {state{"TRANSIENT_FAILURE", 50}, state{"CONNECTING", 50}, 10, state{"TRANSIENT_FAILURE", 50}, 50 * time.Second},
-		"it fails where another only tries":          {state{"CONNECTING", 50}, state{"TRANSIENT_FAILURE", -1}, 10, state{"TRANSIENT_FAILURE", 50}, 50 * time.Second},
+		"neither is connected": {
+			state{"TRANSIENT_FAILURE", 50}, state{"CONNECTING", 50}, 10, state{"TRANSIENT_FAILURE", 50}, 50 * time.Second,
+		},
+		"it fails while another only connects": {state{"CONNECTING", 50}, state{"TRANSIENT_FAILURE", -1}, 10, state{"TRANSIENT_FAILURE", 50}, 50 * time.Second},
 	} {
 		in := base
 		in.CatalogSource = base.CatalogSource.DeepCopy()

@@ -42,19 +42,19 @@ func TestContentFollowsTheReadyPods(t *testing.T) {
 		content string
 		settled bool
 	}{
-		"no Pod, as with an address":             {nil, "", false},
-		"one Pod":                                {[]*corev1.Pod{pod("a")}, "a", true},
-		"an entry of the list is nil":            {[]*corev1.Pod{nil, pod("a")}, "a", true},
-		"two Pods of one image":                  {[]*corev1.Pod{pod("a"), pod("a")}, "a", true},
-		"two Pods of two images":                 {[]*corev1.Pod{pod("a"), pod("b")}, "", false},
-		"the other one starts":                   {[]*corev1.Pod{pod("a"), pod("b", starts)}, "a", true},
-		"the other one ends, and may answer":     {[]*corev1.Pod{pod("b"), pod("a", ends)}, "b", false},
-		"one of the same image ends":             {[]*corev1.Pod{pod("a"), pod("a", ends)}, "a", true},
-		"a candidate does not answer":            {[]*corev1.Pod{pod("a"), pod("b", candidate)}, "a", true},
-		"the Service does not select it":         {[]*corev1.Pod{pod("a"), pod("b", unmanaged)}, "a", true},
-		"the kubelet did not tell the image yet": {[]*corev1.Pod{pod("")}, "", false},
-		"the content is extracted":               {[]*corev1.Pod{pod("a", extracts)}, "b", true},
-		"it serves a ConfigMap":                  {[]*corev1.Pod{pod("a", version)}, "7", true},
+		"no Pod, as with an address":                    {nil, "", false},
+		"one Pod":                                       {[]*corev1.Pod{pod("a")}, "a", true},
+		"an entry of the list is nil":                   {[]*corev1.Pod{nil, pod("a")}, "a", true},
+		"two Pods of one image":                         {[]*corev1.Pod{pod("a"), pod("a")}, "a", true},
+		"two Pods of two images":                        {[]*corev1.Pod{pod("a"), pod("b")}, "", false},
+		"the other Pod is starting":                     {[]*corev1.Pod{pod("a"), pod("b", starts)}, "a", true},
+		"the other Pod is being deleted and may answer": {[]*corev1.Pod{pod("b"), pod("a", ends)}, "b", false},
+		"a Pod of the same image is being deleted":      {[]*corev1.Pod{pod("a"), pod("a", ends)}, "a", true},
+		"a candidate does not answer":                   {[]*corev1.Pod{pod("a"), pod("b", candidate)}, "a", true},
+		"the Service does not select it":                {[]*corev1.Pod{pod("a"), pod("b", unmanaged)}, "a", true},
+		"the image is not reported yet":                 {[]*corev1.Pod{pod("")}, "", false},
+		"the content is extracted":                      {[]*corev1.Pod{pod("a", extracts)}, "b", true},
+		"it serves a ConfigMap":                         {[]*corev1.Pod{pod("a", version)}, "7", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := catalog.Input{CatalogSource: cool(), Pods: olmcore.Observed[*corev1.Pod]{Items: test.pods, Complete: true}}

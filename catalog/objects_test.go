@@ -69,15 +69,15 @@ func TestDamagedObjectsAreRepairedOnlyIfOwned(t *testing.T) {
 		change func(olmcore.Object)
 		want   string
 	}{
-		"the catalog's":                     {func(olmcore.Object) {}, repaired},
-		"the catalog's, and going":          {func(o olmcore.Object) { o.SetDeletionTimestamp(new(metav1.NewTime(start))) }, left},
-		"a predecessor's":                   {owner("CatalogSource", "operators.coreos.com", "cool"), repaired},
-		"another catalog's":                 {owner("CatalogSource", "operators.coreos.com", "other"), reported},
-		"that of a catalog of other making": {owner("CatalogSource", "example.com", "cool"), reported},
-		"that of a thing of that name":      {owner("Subscription", "operators.coreos.com", "cool"), reported},
-		"nobody's, but managed":             {managed("true"), repaired},
-		"nobody's":                          {managed("false"), reported},
-		"the catalog's and another's": {func(o olmcore.Object) {
+		"owned by the catalog":                          {func(olmcore.Object) {}, repaired},
+		"owned by the catalog and being deleted":        {func(o olmcore.Object) { o.SetDeletionTimestamp(new(metav1.NewTime(start))) }, left},
+		"owned by a deleted catalog of the same name":   {owner("CatalogSource", "operators.coreos.com", "cool"), repaired},
+		"owned by another catalog":                      {owner("CatalogSource", "operators.coreos.com", "other"), reported},
+		"owned by a CatalogSource of another API group": {owner("CatalogSource", "example.com", "cool"), reported},
+		"owned by another kind with the same name":      {owner("Subscription", "operators.coreos.com", "cool"), reported},
+		"without an owner, but managed":                 {managed("true"), repaired},
+		"without an owner":                              {managed("false"), reported},
+		"owned by the catalog and by another object": {func(o olmcore.Object) {
 			o.SetOwnerReferences(append(o.GetOwnerReferences(), metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "x", UID: "x"}))
 		}, repaired},
 	} {

@@ -51,7 +51,7 @@ var pollCases = map[string]func(*catalog.Input){
 	}),
 	"a broken image is polled for a better one":        pollAgo(time.Hour, func(in *catalog.Input) { waiting(in, "ImagePullBackOff") }),
 	"a candidate of a poll that was switched off goes": probe(nil),
-	"a candidate that belongs to somebody else stays":  pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.OwnerReferences = nil })),
+	"a candidate that another object owns is kept":     pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.OwnerReferences = nil })),
 	"a candidate of another spec is never promoted":    pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Labels["olm.pod-spec-hash"] = "old" })),
 	"a promotion that was interrupted is finished": pollAgo(time.Minute, func(in *catalog.Input) {
 		addPod(in, "cool-zz", func(p *corev1.Pod) {

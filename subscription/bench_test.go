@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// convergedInput is a namespace of n Subscriptions that have all they want, with the five plans that OLM keeps, each
-// owned by all Subscriptions as OLM makes it.
+// convergedInput returns a converged namespace of n Subscriptions, with the five plans that OLM keeps. All
+// Subscriptions own each plan, as in OLM.
 func convergedInput(n int) subscription.Input { return convergedWith(n, 5) }
 
 func convergedWith(n, plans int) subscription.Input {
@@ -74,7 +74,7 @@ func withCatalogs(in subscription.Input) subscription.Input {
 	return in
 }
 
-// sizes are the namespaces that are measured.
+// sizes contains the numbers of Subscriptions that are measured.
 var sizes = []int{1, 10, 100, 1000}
 
 // full is a namespace at rest with four catalogs, histories and an answer.
@@ -148,17 +148,17 @@ func measure(b *testing.B, n int, in subscription.Input) {
 	}
 }
 
-// BenchmarkAtRest has four catalogs, histories and an answer.
+// BenchmarkAtRest measures a converged namespace with four catalogs, histories and an answer.
 func BenchmarkAtRest(b *testing.B) {
 	for _, n := range sizes {
 		measure(b, n, full(b, n))
 	}
 }
 
-// BenchmarkManyPlans has a plan of its own for each Subscription.
+// BenchmarkManyPlans measures a namespace with a separate plan for each Subscription.
 func BenchmarkManyPlans(b *testing.B) { measure(b, 300, convergedWith(300, 300)) }
 
-// BenchmarkOneChange is a namespace with four catalogs in which one plan moved on.
+// BenchmarkOneChange measures a namespace with four catalogs in which one plan entered another stage.
 func BenchmarkOneChange(b *testing.B) {
 	for _, n := range sizes {
 		in := withCatalogs(convergedInput(n))

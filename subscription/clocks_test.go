@@ -18,7 +18,8 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// clockRounds is the number of reconciles of each manager in which both come to rest while time stands still.
+// clockRounds is the number of reconciles of each manager after which both must stop writing while the time does not
+// advance.
 const clockRounds = 20
 
 var clockPauses = []time.Duration{time.Second, 9 * time.Second, 20 * time.Second, 70 * time.Second, 4 * time.Minute}
@@ -74,7 +75,7 @@ func objectsOf(in subscription.Input) (objects []olmcore.Object) {
 	return objects
 }
 
-// agree lets two managers come to rest several times, with pauses between.
+// agree lets two managers converge several times, with pauses between.
 func agree(t *rapid.T, clocks *invariant.TwoClocks) {
 	for range rapid.IntRange(1, 4).Draw(t, "times") {
 		require.NoError(t, clocks.Agree(context.Background()))

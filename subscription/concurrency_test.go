@@ -21,8 +21,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// writer is one of several controllers that write the same statuses, each from what it read some time ago and with
-// knowledge of its own.
+// writer is one of several controllers that write the same statuses, each with its own reads and its own memory.
 type writer struct {
 	knows func(*subscription.Input)
 	read  *subscription.Input
@@ -36,7 +35,7 @@ func (w *writer) gather(t require.TestingT, c *fake.Cluster) {
 	w.read = &in
 }
 
-// act runs what the last read asks for, which may be refused as stale.
+// act runs the actions that follow from the last read. They may be rejected as stale.
 func (w *writer) act(t require.TestingT, c *fake.Cluster) (writes int) {
 	out, err := subscription.Reconcile(*w.read)
 	require.NoError(t, err)
@@ -111,7 +110,7 @@ func TestConcurrentWritersKeepEachOthersChanges(t *testing.T) {
 	})
 }
 
-// injectFault makes one of the next writes of a kind go wrong.
+// injectFault lets one of the next writes of a kind fail.
 func injectFault(t *rapid.T, c *fake.Cluster, kinds ...string) {
 	c.Inject(fake.Fault{
 		Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Nth: rapid.IntRange(1, 3).Draw(t, "nth"), Mode: rapid.SampledFrom(faultModes).Draw(t, "mode"),
@@ -238,7 +237,7 @@ func TestTwoWorkersOnOneNamespaceCreateNoDuplicatePlans(t *testing.T) {
 	})
 }
 
-// checkSameContent: no two plans in progress have the same content.
+// checkSameContent checks that no two unfinished plans have the same content.
 func checkSameContent(t require.TestingT, c *fake.Cluster) {
 	seen := map[string]string{}
 	for _, o := range c.Objects() {

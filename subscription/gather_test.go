@@ -27,7 +27,7 @@ import (
 	"github.com/olmcore/olm/subscription/component"
 )
 
-// gatherObjects is a namespace with an operator, and things around it.
+// gatherObjects returns the objects of a namespace with an operator, and unrelated objects.
 func gatherObjects() []olmcore.Object {
 	owned := func(o olmcore.Object) olmcore.Object {
 		o.SetOwnerReferences([]metav1.OwnerReference{olmcore.OwnerReferenceTo(newCSV("etcd.v1"))})
@@ -197,7 +197,7 @@ func TestEveryObjectThatChangesTheResultIsAffected(t *testing.T) {
 	})
 }
 
-// spoiled is another version of an object, nil when it is deleted.
+// spoiled returns a changed version of an object, or nil if it was deleted.
 func spoiled(t *rapid.T, o olmcore.Object) olmcore.Object {
 	o = o.DeepCopyObject().(olmcore.Object)
 	switch change := rapid.IntRange(0, 4).Draw(t, "change"); o := o.(type) {

@@ -20,7 +20,7 @@ import (
 	"github.com/olmcore/olm/subscription/audit"
 )
 
-// result is Reconcile as the laws know it.
+// result calls Reconcile with the signature that the laws need.
 func result(in subscription.Input) (olmcore.Result, error) {
 	out, err := subscription.Reconcile(in)
 	return out.Result, err
@@ -81,7 +81,7 @@ func TestInputErrorsNameTheField(t *testing.T) {
 	}
 }
 
-// oddInputs are inputs that make no sense and must not do harm.
+// oddInputs contains invalid or unusual inputs that must not cause harm.
 var oddInputs = map[string]func(*subscription.Input){
 	"no spec":             func(in *subscription.Input) { in.Subscriptions.Items[0].Spec = nil },
 	"an empty spec":       func(in *subscription.Input) { in.Subscriptions.Items[0].Spec = &v1alpha1.SubscriptionSpec{} },

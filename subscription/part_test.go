@@ -65,11 +65,11 @@ func TestPartDoesNotWaitForAnotherPart(t *testing.T) {
 	}{
 		"its plan is not visible":       {newSub("b"), progress{Plan: olmcore.RefOf(newPlan("r", ""))}, ""},
 		"its plan could not be written": {newSub("b"), progress{PlanError: "no"}, "EnsureInstallPlanFailed"},
-		"its plan is refused":           {newSub("b"), progress{PlanRefused: olmcore.Cause{Reason: "PlanTooLarge"}}, "PlanTooLarge"},
+		"its plan cannot be created":    {newSub("b"), progress{PlanRefused: olmcore.Cause{Reason: "PlanTooLarge"}}, "PlanTooLarge"},
 		"its bundle cannot be unpacked": {
 			newSub("b"), progress{Unpacking: &subscription.Unpacking{Lookups: []v1alpha1.BundleLookup{lookup}}}, "BundleUnpackFailed",
 		},
-		"it keeps the plan that it has": {held, progress{Plan: olmcore.RefOf(newPlan("q", ""))}, ""},
+		"it keeps its present plan": {held, progress{Plan: olmcore.RefOf(newPlan("q", ""))}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := newPlan("old", "Installing", started(3), ownedBy("b"))

@@ -106,8 +106,7 @@ func TestLawsHoldForAnyInput(t *testing.T) {
 	require.NotZero(t, accepted)
 }
 
-// drawNamespace draws a namespace as it may really be: Subscriptions in any state, with plans and CSVs that are there
-// or not.
+// drawNamespace draws a realistic namespace: Subscriptions in any state, whose plans and CSVs may exist or not.
 func drawNamespace(t *rapid.T) subscription.Input {
 	in := inputOf()
 	plans := map[string]*v1alpha1.InstallPlan{}
@@ -178,8 +177,7 @@ func drawNamespace(t *rapid.T) subscription.Input {
 	return in
 }
 
-// drawParts may divide the answer of a namespace into parts: a and b wait for one plan, or b waits for a plan of its
-// own.
+// drawParts may divide the answer of a namespace into parts: a and b wait for one plan, or b waits for its own plan.
 func drawParts(t *rapid.T, in *subscription.Input) {
 	in.SeparatePlans = rapid.IntRange(0, 2).Draw(t, "separate") == 0
 	first := subscription.Part{PlanProgress: in.Resolution.PlanProgress}
@@ -224,8 +222,8 @@ func TestAnyNamespaceConverges(t *testing.T) {
 	})
 }
 
-// rounds is the settling law's bound: a status, its labels, those of what the CSV owns, and one round to see that all
-// is done.
+// rounds is the maximum number of rounds until a namespace converges: one each for the status, its labels, the labels
+// of the objects of the CSV, and to observe that all is done.
 const rounds = 6
 
 func TestEveryWriteMayBeLostOrRepeated(t *testing.T) {
@@ -264,7 +262,7 @@ func TestEveryWriteMayBeLostOrRepeated(t *testing.T) {
 	}
 }
 
-// solving is a controller with a solver that brings etcd.v1 with the plan p to everyone who has nothing.
+// solving returns a controller with a solver that gives etcd.v1 and the plan p to every Subscription without a version.
 func solving() fake.Controller {
 	e := &embedder{forgetful: true}
 	e.reset()
@@ -310,7 +308,7 @@ func TestHealthOfEverySubscriptionHasPhaseAndObject(t *testing.T) {
 	})
 }
 
-// stored returns an object as it comes back from where it was stored.
+// stored returns an object after it was encoded as JSON and decoded.
 func stored[T any](t require.TestingT, o *T) *T {
 	data, err := json.Marshal(o)
 	require.NoError(t, err)
@@ -346,7 +344,7 @@ func TestSerializedObjectsGiveTheSameResult(t *testing.T) {
 	})
 }
 
-// toJSON prints an Outcome, its actions as records.
+// toJSON returns an Outcome as JSON, with its actions as records.
 func toJSON(t require.TestingT, out subscription.Outcome) string {
 	var records []olmcore.Record
 	for _, a := range out.Actions {

@@ -85,7 +85,7 @@ func TestReconcile(t *testing.T) {
 			in:   answered(inputOf(latest, newPlan("p", "Complete"), newCSV("etcd.v1"))),
 			gate: subscription.GateAnswered, want: subscription.Outcome{},
 		},
-		"a plan that waits for approval shows": {
+		"a plan that waits for approval sets the condition": {
 			in:   inputOf(waiting, newPlan("p", "RequiresApproval", manual(1))),
 			gate: subscription.GateDeferred, want: subscription.Outcome{Result: olmcore.Result{
 				Actions: []olmcore.Action{write(waiting, "StatusObserved", "the InstallPlan is RequiresApproval", func(s *v1alpha1.SubscriptionStatus) {
@@ -109,7 +109,7 @@ func TestReconcile(t *testing.T) {
 				},
 			}},
 		},
-		"a deleted plan makes a waiting Subscription start anew": {
+		"a deleted plan clears the reference of a waiting Subscription": {
 			in:   inputOf(running),
 			gate: subscription.GateDeferred, want: subscription.Outcome{Result: olmcore.Result{
 				Actions: []olmcore.Action{write(running, "InstallPlanReferenceCleared", "the referenced InstallPlan cannot install the operator any more", func(s *v1alpha1.SubscriptionStatus) {
@@ -125,7 +125,7 @@ func TestReconcile(t *testing.T) {
 				}},
 			}},
 		},
-		"a deleted plan leaves an installed operator alone": {
+		"a deleted plan does not affect an installed operator": {
 			in:   inputOf(latest, newCSV("etcd.v1")),
 			gate: subscription.GateDeferred, want: subscription.Outcome{Result: olmcore.Result{
 				Actions: []olmcore.Action{write(latest, "StatusObserved", "the InstallPlan is Missing", func(s *v1alpha1.SubscriptionStatus) {
@@ -136,14 +136,14 @@ func TestReconcile(t *testing.T) {
 				},
 			}},
 		},
-		"the labels of an operator come back, one object at a time": {
+		"missing labels of an operator are added, one object at a time": {
 			in:   answered(inputOf(unlabelled, newPlan("p", "Complete"), bare, deployment)),
 			gate: subscription.GateAnswered, want: subscription.Outcome{Result: olmcore.Result{Actions: []olmcore.Action{
 				labelled(bare, map[string]string{labelKey: ""}),
 				labelled(unlabelled, map[string]string{labelKey: "", "mine": "x"}),
 			}}},
 		},
-		"what a labelled CSV owns gets its label": {
+		"objects of a labelled CSV get its label": {
 			in:   answered(inputOf(latest, newPlan("p", "Complete"), newCSV("etcd.v1"), deployment)),
 			gate: subscription.GateAnswered, want: subscription.Outcome{Result: olmcore.Result{Actions: []olmcore.Action{
 				labelled(deployment, map[string]string{labelKey: ""}),
@@ -318,7 +318,7 @@ func TestStateFollowsTheCSV(t *testing.T) {
 		reasons               string
 	}{
 		"no CSV yet":                            {"", "", "", nil, nil, false, "", "", ""},
-		"an old state is read and left":         {"", "", "UpgradeAvailable", nil, nil, false, "UpgradeAvailable", "", ""},
+		"an old state is kept":                  {"", "", "UpgradeAvailable", nil, nil, false, "UpgradeAvailable", "", ""},
 		"the CSV exists":                        {"etcd.v1", "", "UpgradePending", newCSV("etcd.v1"), nil, false, "AtLatestKnown", "etcd.v1", ""},
 		"installedCSV is stale":                 {"etcd.v1", "etcd.v0", "AtLatestKnown", newCSV("etcd.v1"), nil, false, "AtLatestKnown", "etcd.v1", ""},
 		"the CSV exists and is not ready":       {"etcd.v1", "", "UpgradePending", newCSV("etcd.v1", func(c csv) { c.Status.Phase = "Installing" }), nil, false, "AtLatestKnown", "etcd.v1", "CSVNotSucceeded"},
@@ -379,8 +379,8 @@ func TestGeneratedSubscriptionAdoptsItsPlan(t *testing.T) {
 		"complete, the CSV does not":       {"", newPlan("p", "Complete"), false, false, false, "", "GeneratedByStale"},
 		"complete, installed before":       {"etcd.v0", newPlan("p", "Complete"), true, false, false, "", "GeneratedByStale"},
 		"an unknown phase":                 {"", newPlan("p", "Melting"), true, false, false, "", "GeneratedByStale"},
-		"not there, which stops no other":  {"", newPlan("other", "Complete"), true, false, false, "", "GeneratedByDangling"},
-		"deleted before it did its work":   {"", newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(9) }), false, false, false, "", "GeneratedByStale"},
+		"the plan does not exist":          {"", newPlan("other", "Complete"), true, false, false, "", "GeneratedByDangling"},
+		"the plan is being deleted":        {"", newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(9) }), false, false, false, "", "GeneratedByStale"},
 		"a newer generation is taken over": {"", newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 4 }), false, false, true, "UpgradePending", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -475,7 +475,7 @@ func TestInconsistentPlanReferencesAreRepaired(t *testing.T) {
 		require.Equal(t, "I>- ->N:Proven N>I", stages(out.Result))
 		require.Equal(t, "ReplacedPlan", gaps(out.Result))
 	})
-	t.Run("a dying plan of another UID is not followed", func(t *testing.T) {
+	t.Run("a plan of another UID that is being deleted is not followed", func(t *testing.T) {
 		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 55), func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(55) })
 		in := inputOf(sub, newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.UID, p.DeletionTimestamp = "old", secondp(3) }))
 		out := reconcile(t, in)
@@ -496,14 +496,14 @@ func TestInconsistentPlanReferencesAreRepaired(t *testing.T) {
 		out := reconcile(t, inputOf(sub, newPlan("p", "Installing")))
 		require.True(t, out.Empty(), "%+v", out)
 	})
-	t.Run("an unknown phase keeps what is shown", func(t *testing.T) {
+	t.Run("an unknown phase keeps the condition", func(t *testing.T) {
 		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6))
 		out := reconcile(t, inputOf(sub, newPlan("p", "Melting")))
 		require.Empty(t, out.Actions)
 		require.Equal(t, "UnknownPhase", reasons(out.Result))
 		require.Equal(t, 5*time.Minute, out.RequeueAfter)
 	})
-	t.Run("a condition without a reference goes", func(t *testing.T) {
+	t.Run("a condition without a reference is removed", func(t *testing.T) {
 		for _, status := range []corev1.ConditionStatus{"True", "False", "Unknown"} {
 			in := inputOf(newSub("a", pending("Installing", 6)))
 			in.Subscriptions.Items[0].Status.Conditions[0].Status = status

@@ -45,9 +45,9 @@ func TestChangedConditionsAreReportedOnce(t *testing.T) {
 	}{
 		"a resolution fails": {[]*v1alpha1.Subscription{newSub("a"), newSub("b")}, failing,
 			"a ResolutionFailed >True ConstraintsNotSatisfiable: constraints not satisfiable: no | b ResolutionFailed >True ConstraintsNotSatisfiable: constraints not satisfiable: no", "ResolutionFailed"},
-		"it fails for another reason": {[]*v1alpha1.Subscription{newSub("a", withCondition("ResolutionFailed", "ErrorPreventedResolution", "x", 6))}, failing,
+		"a resolution fails for another reason": {[]*v1alpha1.Subscription{newSub("a", withCondition("ResolutionFailed", "ErrorPreventedResolution", "x", 6))}, failing,
 			"a ResolutionFailed True>True ConstraintsNotSatisfiable: constraints not satisfiable: no", "ResolutionFailed"},
-		"it succeeds": {[]*v1alpha1.Subscription{newSub("a", withCondition("ResolutionFailed", "ErrorPreventedResolution", "x", 6))},
+		"a resolution succeeds": {[]*v1alpha1.Subscription{newSub("a", withCondition("ResolutionFailed", "ErrorPreventedResolution", "x", 6))},
 			func(in *subscription.Input) { *in = answered(*in) }, "a ResolutionFailed True>", ""},
 		"too many OperatorGroups": {[]*v1alpha1.Subscription{newSub("a")}, func(in *subscription.Input) { in.OperatorGroups.Items = nil },
 			"a ResolutionFailed >True OperatorGroupCount: found 0 operatorGroups, expected 1", "OperatorGroupCount"},
@@ -80,7 +80,7 @@ func TestChangedConditionsAreReportedOnce(t *testing.T) {
 			}
 			carryOut(&in, out)
 			out = reconcile(t, in)
-			require.Empty(t, out.Transitions, "told once")
+			require.Empty(t, out.Transitions, "reported again")
 		})
 	}
 }
@@ -95,11 +95,11 @@ func TestSubscriptionReportsItsOwnFailure(t *testing.T) {
 	}{
 		"both contradict": {olmcore.ResolutionFailure{Unsatisfiable: true, Message: "all"}, olmcore.ResolutionFailure{Unsatisfiable: true, Message: "own"},
 			"constraints not satisfiable: own, constraints not satisfiable: all", 0},
-		"its own passes": {olmcore.ResolutionFailure{Unsatisfiable: true, Message: "all"}, olmcore.ResolutionFailure{Transient: true, Message: "own"},
+		"its own failure is transient": {olmcore.ResolutionFailure{Unsatisfiable: true, Message: "all"}, olmcore.ResolutionFailure{Transient: true, Message: "own"},
 			", constraints not satisfiable: all", time.Second},
 		"each has its own": {olmcore.ResolutionFailure{Unsatisfiable: true, Message: "all"}, olmcore.ResolutionFailure{Unsatisfiable: true, Message: "own"},
 			"constraints not satisfiable: own, constraints not satisfiable: own", 0},
-		"the namespace's passes": {olmcore.ResolutionFailure{Transient: true, Message: "all"}, olmcore.ResolutionFailure{Unsatisfiable: true, Message: "own"},
+		"the failure of the namespace is transient": {olmcore.ResolutionFailure{Transient: true, Message: "all"}, olmcore.ResolutionFailure{Unsatisfiable: true, Message: "own"},
 			"constraints not satisfiable: own, ", time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,7 @@ func TestEditedPlanIsReportedThroughEveryStage(t *testing.T) {
 				{600, newPlan("p", "Failed", failed(590)), "||Failed/InstallComponentFailed"},
 				{700, nil, "F>M||Missing/ReferencedInstallPlanNotFound"},
 			} {
-				require.Equal(t, step.want, w.tell(t, step.at, step.plan), "at second %d", step.at)
+				require.Equal(t, step.want, w.report(t, step.at, step.plan), "at second %d", step.at)
 				require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), w.status().State)
 			}
 		})

@@ -53,10 +53,10 @@ func TestUnpackingSetsTheConditions(t *testing.T) {
 			[]string{"BundleUnpacking/UnpackingInProgress: "}, 5 * time.Second},
 		"an image that cannot be pulled": {newSub("a"), func(r *subscription.Resolved) { r.Unpacking.Lookups = []v1alpha1.BundleLookup{pending, stuck} },
 			[]string{"BundleUnpacking/UnpackingInProgress: *ImagePullBackOff on x"}, 5 * time.Second},
-		"another way of saying so": {newSub("a"), func(r *subscription.Resolved) {
+		"an image that cannot be pulled, in other words": {newSub("a"), func(r *subscription.Resolved) {
 			r.Unpacking.Lookups = []v1alpha1.BundleLookup{lookup(v1alpha1.BundleLookupPending, "Other", "ErrImagePull"), lookup(v1alpha1.BundleLookupPending, "JobIncomplete", "ErrImagePull on y")}
 		}, []string{"BundleUnpacking/UnpackingInProgress: an image cannot be pulled: ErrImagePull on y"}, 5 * time.Second},
-		"failed with a promise": {newSub("a"), func(r *subscription.Resolved) {
+		"failed with a message about the retry": {newSub("a"), func(r *subscription.Resolved) {
 			r.Unpacking.Lookups = []v1alpha1.BundleLookup{lookup(v1alpha1.BundleLookupFailed, "DeadlineExceeded", "Auto-retry soon")}
 		}, []string{"BundleUnpackFailed/BundleUnpackFailed: Bundle unpacking failed - DeadlineExceeded: Auto-retry soon"}, 5 * time.Minute},
 		"failed": {both, func(r *subscription.Resolved) {
@@ -92,7 +92,7 @@ func TestUnpackingSetsTheConditions(t *testing.T) {
 			require.Nil(t, out.Resolve)
 			carryOut(&in, out)
 			out = reconcile(t, in)
-			require.Empty(t, out.Actions, "said once")
+			require.Empty(t, out.Actions, "written again")
 			require.Equal(t, tc.requeue, out.RequeueAfter)
 			conditions := in.Subscriptions.Items[0].Status.Conditions
 			require.Len(t, conditions, len(tc.want))
@@ -171,12 +171,12 @@ func TestWaitingSubscriptionLeavesAPlanWithoutSteps(t *testing.T) {
 		old, next *v1alpha1.InstallPlan
 		moves     bool
 	}{
-		"the new plan brings its CSV too":   {newPlan("p", "", empty), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), true},
-		"the new plan brings another one":   {newPlan("p", "", empty), newPlan("q", "", empty, brings("vault.v1")), false},
-		"the old plan has its steps":        {newPlan("p", "RequiresApproval"), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), false},
-		"the old plan is gone":              {newPlan("o", ""), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), true},
-		"the new plan has its steps by now": {newPlan("p", "", empty), newPlan("q", "Installing", brings("etcd.v1", "vault.v1")), true},
-		"the new plan is through by now":    {newPlan("p", "", empty), newPlan("q", "Complete", done(9), brings("etcd.v1", "vault.v1")), true},
+		"the new plan installs its CSV, too": {newPlan("p", "", empty), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), true},
+		"the new plan installs another CSV":  {newPlan("p", "", empty), newPlan("q", "", empty, brings("vault.v1")), false},
+		"the old plan has its steps":         {newPlan("p", "RequiresApproval"), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), false},
+		"the old plan was deleted":           {newPlan("o", ""), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), true},
+		"the new plan has its steps":         {newPlan("p", "", empty), newPlan("q", "Installing", brings("etcd.v1", "vault.v1")), true},
+		"the new plan is complete":           {newPlan("p", "", empty), newPlan("q", "Complete", done(9), brings("etcd.v1", "vault.v1")), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(newSub("a", follows("p", "etcd.v1")), newSub("b"), tc.old, tc.next)

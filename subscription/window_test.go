@@ -58,29 +58,39 @@ func TestStaleListsAndObservationsAreCombined(t *testing.T) {
 		shown    string // conditions afterwards; the status starts with those of from
 		requeue  time.Duration
 	}{
-		"the list is an older version of the window": {"RequiresApproval", 0, i, window{sawAt(20, i), sawAt(30, c)}, false, "A>I I>C", "", "", 90 * time.Second},
-		"the list is older than the window":          {"NotYetReconciled", 0, n, window{sawAt(50, i), sawAt(55, c)}, false, "N>A:Inferred A>I I>C", "", "", 5 * time.Second},
-		"a round is behind":                          {"Installing", 0, i, window{sawAt(55, f)}, false, "I>F", "", "Failed/InstallComponentFailed", 5 * time.Second},
-		"a round is ahead":                           {"Failed", 25, again, window{sawAt(25, f)}, false, "F>I", "", "Pending/Installing", 0},
-		"an approval is behind":                      {"RequiresApproval", 0, a, window{sawAt(51, as("p", "3", newPlan("p", "RequiresApproval", manual(2)))), sawAt(52, i)}, false, "A>I", "", "Pending/Installing", 2 * time.Second},
-		"the window is older than the list":          {"RequiresApproval", 0, c, window{sawAt(20, i)}, false, "A>I I>C", "", "", 90 * time.Second},
-		"the window is old, the list was edited":     {"Complete", 30, edited, window{sawAt(30, c)}, false, "C>N!", "OutOfBandEdit", "Pending/InstallPlanNotYetReconciled", 0},
-		"a live read is newer than the window":       {"Complete", 0, edited, window{sawAt(59, c)}, true, "C>N!", "OutOfBandEdit", "Pending/InstallPlanNotYetReconciled", 0},
-		"what was told stays told":                   {"Complete", 30, a, window{sawAt(11, a), sawAt(20, i), sawAt(30, c)}, false, "", "", "", 90 * time.Second},
-		"an old observation proves nothing":          {"Complete", 0, i, window{sawAt(9, as("p", "9", i))}, false, "", "", "", time.Second},
-		"what was used proves nothing":               {"Complete", 30, i, window{sawAt(20, as("p", "9", i))}, false, "", "", "", time.Second},
-		"the window is a little older":               {"RequiresApproval", 0, c, window{sawAt(55, i)}, false, "A>I I>C", "", "", 90 * time.Second},
-		"an edit of a failed plan is behind":         {"Failed", 0, as("p", "4", newPlan("p", "Failed", manual(2), started(20))), window{sawAt(55, as("p", "5", newPlan("p", "Installing", manual(3), started(20))))}, false, "F>I", "", "Pending/Installing", 5 * time.Second},
-		"another stage proves nothing":               {"Complete", 0, as("p", "10", newPlan("p", "Failed", manual(2), started(20), failed(35))), window{sawAt(59, as("p", "9", i))}, false, "", "", "", time.Second},
-		"the same stage, seen later, is believed":    {"Complete", 0, i, window{sawAt(59, as("p", "9", i))}, false, "C>I!", "OutOfBandEdit", "Pending/Installing", 9 * time.Second},
-		"not listed, a direct read found it":         {"Installing", 0, nil, window{sawAt(59, c)}, false, "I>C", "", "", 9 * time.Second},
-		"not listed, it was seen long ago":           {"Installing", 0, nil, window{sawAt(50, i)}, false, "", "", "Pending/Installing", time.Second},
-		"not listed, gone by a live read":            {"Installing", 0, nil, window{sawAt(59, i)}, true, "I>M", "DeletedBeforeObserved", "", 0},
-		"not listed, seen and deleted":               {"Installing", 0, nil, window{sawAt(55, c), deletedAt(59, c)}, false, "I>C C>M", "", "", 0},
-		"generations that go back":                   {"RequiresApproval", 0, c, window{sawAt(20, i), sawAt(21, as("p", "4", newPlan("p", "Installing", manual(1))))}, false, "A>I I>C", "ClockSkew", "", 90 * time.Second},
-		"an unknown generation goes nowhere":         {"RequiresApproval", 0, c, window{sawAt(20, i), sawAt(21, as("p", "4", newPlan("p", "Installing", manual(0)))), sawAt(22, i)}, false, "A>I I>C", "", "", 90 * time.Second},
-		"another plan, the window has the old end":   {"old", 0, n, window{sawAt(20, old(i)), sawAt(30, old(c)), deletedAt(40, old(c)), sawAt(50, n)}, false, "A>I I>C C>- ->N", "", "Pending/InstallPlanNotYetReconciled", 0},
-		"another plan, and part of the old one":      {"old", 0, n, window{sawAt(20, old(i))}, false, "A>I I>- ->N", "ReplacedPlan", "Pending/InstallPlanNotYetReconciled", 0},
+		"the list is an older version of the window": {
+			"RequiresApproval", 0, i, window{sawAt(20, i), sawAt(30, c)}, false, "A>I I>C", "", "", 90 * time.Second,
+		},
+		"the list is older than the window": {
+			"NotYetReconciled", 0, n, window{sawAt(50, i), sawAt(55, c)}, false, "N>A:Inferred A>I I>C", "", "", 5 * time.Second,
+		},
+		"the list lacks a failure": {
+			"Installing", 0, i, window{sawAt(55, f)}, false, "I>F", "", "Failed/InstallComponentFailed", 5 * time.Second,
+		},
+		"the list is ahead by a retry": {"Failed", 25, again, window{sawAt(25, f)}, false, "F>I", "", "Pending/Installing", 0},
+		"the list lacks an approval":   {"RequiresApproval", 0, a, window{sawAt(51, as("p", "3", newPlan("p", "RequiresApproval", manual(2)))), sawAt(52, i)}, false, "A>I", "", "Pending/Installing", 2 * time.Second},
+		"the window is older than the list": {
+			"RequiresApproval", 0, c, window{sawAt(20, i)}, false, "A>I I>C", "", "", 90 * time.Second,
+		},
+		"the window is old, the list was edited": {
+			"Complete", 30, edited, window{sawAt(30, c)}, false, "C>N!", "OutOfBandEdit", "Pending/InstallPlanNotYetReconciled", 0,
+		},
+		"a live read is newer than the window":          {"Complete", 0, edited, window{sawAt(59, c)}, true, "C>N!", "OutOfBandEdit", "Pending/InstallPlanNotYetReconciled", 0},
+		"reported stages stay reported":                 {"Complete", 30, a, window{sawAt(11, a), sawAt(20, i), sawAt(30, c)}, false, "", "", "", 90 * time.Second},
+		"an old observation proves nothing":             {"Complete", 0, i, window{sawAt(9, as("p", "9", i))}, false, "", "", "", time.Second},
+		"a used observation proves nothing":             {"Complete", 30, i, window{sawAt(20, as("p", "9", i))}, false, "", "", "", time.Second},
+		"the window is a little older":                  {"RequiresApproval", 0, c, window{sawAt(55, i)}, false, "A>I I>C", "", "", 90 * time.Second},
+		"the list lacks an edit of a failed plan":       {"Failed", 0, as("p", "4", newPlan("p", "Failed", manual(2), started(20))), window{sawAt(55, as("p", "5", newPlan("p", "Installing", manual(3), started(20))))}, false, "F>I", "", "Pending/Installing", 5 * time.Second},
+		"another stage proves nothing":                  {"Complete", 0, as("p", "10", newPlan("p", "Failed", manual(2), started(20), failed(35))), window{sawAt(59, as("p", "9", i))}, false, "", "", "", time.Second},
+		"the same stage in a later version is reported": {"Complete", 0, i, window{sawAt(59, as("p", "9", i))}, false, "C>I!", "OutOfBandEdit", "Pending/Installing", 9 * time.Second},
+		"not listed, a direct read found it":            {"Installing", 0, nil, window{sawAt(59, c)}, false, "I>C", "", "", 9 * time.Second},
+		"not listed, observed long ago":                 {"Installing", 0, nil, window{sawAt(50, i)}, false, "", "", "Pending/Installing", time.Second},
+		"not listed by a live read":                     {"Installing", 0, nil, window{sawAt(59, i)}, true, "I>M", "DeletedBeforeObserved", "", 0},
+		"not listed, observed and deleted":              {"Installing", 0, nil, window{sawAt(55, c), deletedAt(59, c)}, false, "I>C C>M", "", "", 0},
+		"generations that decrease":                     {"RequiresApproval", 0, c, window{sawAt(20, i), sawAt(21, as("p", "4", newPlan("p", "Installing", manual(1))))}, false, "A>I I>C", "ClockSkew", "", 90 * time.Second},
+		"an unknown generation is ignored":              {"RequiresApproval", 0, c, window{sawAt(20, i), sawAt(21, as("p", "4", newPlan("p", "Installing", manual(0)))), sawAt(22, i)}, false, "A>I I>C", "", "", 90 * time.Second},
+		"another plan, the window has the old end":      {"old", 0, n, window{sawAt(20, old(i)), sawAt(30, old(c)), deletedAt(40, old(c)), sawAt(50, n)}, false, "A>I I>C C>- ->N", "", "Pending/InstallPlanNotYetReconciled", 0},
+		"another plan, and part of the old one":         {"old", 0, n, window{sawAt(20, old(i))}, false, "A>I I>- ->N", "ReplacedPlan", "Pending/InstallPlanNotYetReconciled", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sub := newSub("a", follows("p", "etcd.v1"))
@@ -118,7 +128,7 @@ func TestStaleListsAndObservationsAreCombined(t *testing.T) {
 			require.Equal(t, tc.requeue, requeue)
 			carryOut(&in, out)
 			if tc.shown != "" { // a reference that is cleared is told too
-				require.Empty(t, stages(reconcile(t, in).Result), "told twice")
+				require.Empty(t, stages(reconcile(t, in).Result), "reported twice")
 			}
 
 			if tc.from == "RequiresApproval" { // which the status says too
@@ -172,13 +182,13 @@ func TestOlderTimestampIsAcceptedAfterTheGracePeriod(t *testing.T) {
 	}
 	w := start()
 	for at := 60; at < 70; at++ {
-		require.Equal(t, still, w.tell(t, at, plan))
+		require.Equal(t, still, w.report(t, at, plan))
 	}
-	require.Equal(t, "F>I:Proven I>C||", w.tell(t, 70, plan))
+	require.Equal(t, "F>I:Proven I>C||", w.report(t, 70, plan))
 
 	w = start()
 	w.in.Observations = []subscription.Observation{sawAt(60, plan)}
-	require.Equal(t, "F>I:Proven I>C||", w.tell(t, 60, plan), "a direct read ends the doubt")
+	require.Equal(t, "F>I:Proven I>C||", w.report(t, 60, plan), "a direct read ends the doubt")
 }
 
 // TestHistoryFromTheFutureDelaysNothing checks that times of the history that lie in the future are ignored, and
@@ -191,18 +201,18 @@ func TestHistoryFromTheFutureDelaysNothing(t *testing.T) {
 		plan   *v1alpha1.InstallPlan
 		want   map[int]string // by second
 	}{
-		"a plan that is out of sight": {shown: "Installing", change: missingSince(future),
+		"a missing plan": {shown: "Installing", change: missingSince(future),
 			want: map[int]string{60: "||Pending/Installing", 69: "||Pending/Installing", 70: "I>M:Inferred|DeletedBeforeObserved|"}},
 		"a suspicion": {shown: "Installing", change: func(h *subscription.History) { h.SuspectStage, h.SuspectSince = "RequiresApproval", future },
 			plan: newPlan("p", "RequiresApproval", manual(1)), want: map[int]string{60: "||Pending/Installing", 61: "I>A!|OutOfBandEdit|Pending/RequiresApproval"}},
-		"our own write": {shown: "RequiresApproval", change: func(h *subscription.History) { h.PublishedAt = future },
+		"the last write": {shown: "RequiresApproval", change: func(h *subscription.History) { h.PublishedAt = future },
 			plan: newPlan("p", "Installing", manual(2), started(20)), want: map[int]string{60: "||Pending/Installing"}},
 	} {
 		w, h := newWatcher(newSub("a", follows("p", "etcd.v1"), pending(tc.shown, 6))), known("Installing")
 		tc.change(&h)
 		w.in.Histories["a-uid"] = h
 		for _, at := range slices.Sorted(maps.Keys(tc.want)) {
-			require.Equal(t, tc.want[at], w.tell(t, at, tc.plan), "%s, at second %d", name, at)
+			require.Equal(t, tc.want[at], w.report(t, at, tc.plan), "%s, at second %d", name, at)
 		}
 	}
 }
@@ -260,17 +270,17 @@ func TestStaleListsReportNoFalseStage(t *testing.T) {
 			for i := from; i < to; i++ {
 				w.in.Observations = append(w.in.Observations, subscription.Observation{At: second(all[i].at - 1).Time.Add(time.Duration(i) * time.Millisecond), Plan: all[i].plan})
 			}
-			out := w.look(t, at, all[listed].plan)
+			out := w.reconcile(t, at, all[listed].plan)
 			for _, tr := range out.Transitions {
 				require.False(t, tr.OutOfBand, "at %d: list %d, window %d to %d: %v", at, listed, from, to, stages(out.Result))
 			}
-			told = w.told
-			require.True(t, isSubsequence(told, stagesOf(all)), "told %v, happened %v; at %d: list %d, window %d to %d", told, stagesOf(all), at, listed, from, to)
+			told = w.reported
+			require.True(t, isSubsequence(told, stagesOf(all)), "reported %v, happened %v; at %d: list %d, window %d to %d", told, stagesOf(all), at, listed, from, to)
 		}
 		w.in.Observations = nil
-		w.look(t, end+30, all[len(all)-1].plan)
-		w.look(t, end+45, all[len(all)-1].plan)
-		require.Equal(t, all[len(all)-1].stage, w.told[len(w.told)-1])
+		w.reconcile(t, end+30, all[len(all)-1].plan)
+		w.reconcile(t, end+45, all[len(all)-1].plan)
+		require.Equal(t, all[len(all)-1].stage, w.reported[len(w.reported)-1])
 	})
 }
 
