@@ -328,7 +328,7 @@ var reconcileCases = map[string]func(*catalog.Input){
 		in.Nodes.Items = in.Nodes.Items[:1]
 		in.Pods.Items[0].Spec.NodeName = in.Nodes.Items[0].Name
 	},
-	"no defect of OLM: a service account without label is unhealthy for ever": func(in *catalog.Input) {
+	"no defect of OLM: a service account without label stays unhealthy": func(in *catalog.Input) {
 		in.ServiceAccounts.Items[0].OwnerReferences, in.ServiceAccounts.Items[0].Labels = nil, nil
 	},
 	"no defect of OLM: a candidate on a dead node blocks polling": pollAgo(time.Hour, func(in *catalog.Input) {

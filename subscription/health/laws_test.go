@@ -26,7 +26,7 @@ import (
 	"github.com/olmcore/olm/subscription/health"
 )
 
-// drawInput is a namespace of one to three Subscriptions, with a plan and versions whose statuses are filled at random.
+// drawInput draws a namespace of one to three Subscriptions, with a plan and versions whose statuses are random.
 func drawInput(t *rapid.T) health.Input {
 	v := gen.Vocabulary{Now: now, Namespace: "ops", Names: []string{"p", "etcd.v1", "etcd.v0"}, Words: map[string][]string{
 		"": {"x"}, "status": {"True", "False"}, "message": {"one", "two", ""}, "state": {"AtLatestKnown", "UpgradePending", ""},
@@ -63,7 +63,7 @@ func drawInput(t *rapid.T) health.Input {
 	return in
 }
 
-// readAgain returns an Input as another read would bring it: equal objects, in another order, in another time zone.
+// readAgain returns the Input of another read: equal objects, in another order and another time zone.
 func readAgain(t *rapid.T, in health.Input) health.Input {
 	again := in
 	again.Subscriptions.Items = copies(t, in.Subscriptions.Items)
@@ -130,7 +130,7 @@ func TestSinceIsStable(t *testing.T) {
 	})
 }
 
-// retell changes every message of an Input.
+// retell changes every message in an Input.
 func retell(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
