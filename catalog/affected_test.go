@@ -61,7 +61,7 @@ func at(t *testing.T, objects []olmcore.Object, w *world) catalog.Outcome {
 	return out
 }
 
-func TestAffected(t *testing.T) {
+func TestAffectedCatalogSources(t *testing.T) {
 	owned := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "olm", Name: name, OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "operators.coreos.com/v1alpha1", Kind: "CatalogSource", Name: "cool"}, {APIVersion: "example.com/v1", Kind: "CatalogSource", Name: "no"}}}

@@ -179,7 +179,7 @@ func diagnostics(f *facts, d decision, c conditions) (list []olmcore.Diagnostic)
 	}
 	for _, annotation := range f.badAnnotations {
 		path := "metadata.annotations[" + annotation + "]"
-		report(olmcore.Warning, ReasonHAConfigInvalid, path, "the annotation "+annotation+" cannot be used, the default is")
+		report(olmcore.Warning, ReasonHAConfigInvalid, path, "the annotation "+annotation+" is invalid, so the default is used")
 	}
 	return list
 }

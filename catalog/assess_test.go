@@ -11,11 +11,11 @@ import (
 	"github.com/olmcore/olm/catalog"
 )
 
-// TestHealth compares Healthy, which follows from the Pods that serve, with UpstreamHealthy, which follows from the
-// objects.
+// TestHealthyAndUpstreamHealthy compares Healthy, which follows from the Pods that serve, with UpstreamHealthy,
+// which follows from the objects.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
-func TestHealth(t *testing.T) {
+func TestHealthyAndUpstreamHealthy(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	configMap := mappedInput(t, catalog.Config{})
 	for name, test := range map[string]struct {

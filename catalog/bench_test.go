@@ -45,8 +45,7 @@ func atRest(t testing.TB) map[string]catalog.Input {
 	}
 }
 
-// TestAtRestTheCheckpointCostsNoAllocation checks that a reconcile at rest with a Checkpoint allocates nothing.
-func TestAtRestTheCheckpointCostsNoAllocation(t *testing.T) {
+func TestReconcileWithCheckpointAllocatesNothing(t *testing.T) {
 	for name, in := range atRest(t) {
 		plain := answer(t, in)
 		require.Equal(t, olmcore.Result{RequeueAfter: plain.RequeueAfter}, plain.Result, name)
@@ -58,8 +57,8 @@ func TestAtRestTheCheckpointCostsNoAllocation(t *testing.T) {
 	}
 }
 
-// TestTheCheckpointCoversTheWholeInput checks that a change of any field of the Input makes the Checkpoint invalid.
-func TestTheCheckpointCoversTheWholeInput(t *testing.T) {
+// TestCheckpointCoversTheWholeInput checks that a change of any field of the Input makes the Checkpoint invalid.
+func TestCheckpointCoversTheWholeInput(t *testing.T) {
 	inputs := atRest(t)
 	delete(inputs, "1000 nodes")
 	for name, in := range inputs {

@@ -110,9 +110,9 @@ func evicted(in *catalog.Input, reason string) {
 	in.Pods.Items[0].Status.Conditions[len(in.Pods.Items[0].Status.Conditions)-1].Reason = reason
 }
 
-// TestClassOfAPod changes one thing about a Pod or its Node, and checks the class of the Pod, the state of the Node,
-// the reason, and how long they last.
-func TestClassOfAPod(t *testing.T) {
+// TestClassifyPods changes one thing about a Pod or its Node, and checks the class of the Pod, the state of the
+// Node, the reason, and how long they last.
+func TestClassifyPods(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	node := func(in *catalog.Input) *corev1.Node { return setNode(in, corev1.ConditionTrue, time.Hour) }
 	withoutNode := func(in *catalog.Input) {
@@ -122,12 +122,12 @@ func TestClassOfAPod(t *testing.T) {
 		change func(*catalog.Input)
 		want   string
 	}{
-		"nothing":                    {func(*catalog.Input) {}, "Serving Healthy"},
-		"ready, of a silent node":    {func(in *catalog.Input) { setNode(in, corev1.ConditionUnknown, time.Hour) }, "Serving Unreachable"},
-		"ready, of a node not ready": {func(in *catalog.Input) { setNode(in, corev1.ConditionFalse, time.Hour) }, "Serving NotReady"},
-		"ready, of a node long gone": {withoutNode, "Lost Gone NodeGone"},
-		"ready, of a node off":       {func(in *catalog.Input) { off(setNode(in, corev1.ConditionFalse, 0)) }, "Lost OutOfService NodeOutOfService"},
-		"a working node marked off":  {func(in *catalog.Input) { off(node(in)) }, "Disrupted Leaving"},
+		"nothing":                                      {func(*catalog.Input) {}, "Serving Healthy"},
+		"ready, of a silent node":                      {func(in *catalog.Input) { setNode(in, corev1.ConditionUnknown, time.Hour) }, "Serving Unreachable"},
+		"ready, of a node not ready":                   {func(in *catalog.Input) { setNode(in, corev1.ConditionFalse, time.Hour) }, "Serving NotReady"},
+		"ready, of a node long gone":                   {withoutNode, "Lost Gone NodeGone"},
+		"ready, of a node off":                         {func(in *catalog.Input) { off(setNode(in, corev1.ConditionFalse, 0)) }, "Lost OutOfService NodeOutOfService"},
+		"a working node with the out-of-service taint": {func(in *catalog.Input) { off(node(in)) }, "Disrupted Leaving"},
 		"a taint that only repels": {func(in *catalog.Input) {
 			node(in).Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}
 		}, "Serving Healthy"},
@@ -145,18 +145,18 @@ func TestClassOfAPod(t *testing.T) {
 			unready(in.Pods.Items[0])
 			node(in).Status.Conditions = nil
 		}, "Lost Unreachable NodeUnreachable"},
-		"a node that came back": {func(in *catalog.Input) { setNode(in, corev1.ConditionTrue, 119*time.Second) }, "Serving Recovering for 1s"},
-		"a tainted node that came back": {func(in *catalog.Input) {
+		"a node that recovered": {func(in *catalog.Input) { setNode(in, corev1.ConditionTrue, 119*time.Second) }, "Serving Recovering for 1s"},
+		"a tainted node that recovered": {func(in *catalog.Input) {
 			setNode(in, corev1.ConditionTrue, 119*time.Second).Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoExecute}}
 		}, "Disrupted Leaving"},
-		"a node that came back for long":  {func(in *catalog.Input) { setNode(in, corev1.ConditionTrue, 120*time.Second) }, "Serving Healthy"},
+		"a node that recovered long ago":  {func(in *catalog.Input) { setNode(in, corev1.ConditionTrue, 120*time.Second) }, "Serving Healthy"},
 		"a young node ready after 2 min":  {young(120 * time.Second), "Serving Healthy"},
 		"a young node ready after longer": {young(121 * time.Second), "Serving Recovering for 1m0s"},
-		"unready on a node that came back": {func(in *catalog.Input) {
+		"unready on a node that recovered": {func(in *catalog.Input) {
 			setNode(in, corev1.ConditionTrue, 20*time.Second)
 			unreadyFor(in, 9*time.Minute)
 		}, "Starting Recovering for 1m0s"},
-		"late on a node that came back": {func(in *catalog.Input) {
+		"late on a node that recovered": {func(in *catalog.Input) {
 			setNode(in, corev1.ConditionTrue, 20*time.Second)
 			unreadyFor(in, time.Hour)
 		}, "Stuck Recovering for 1m40s"},
@@ -178,7 +178,7 @@ func TestClassOfAPod(t *testing.T) {
 			unreadyFor(in, time.Hour)
 			scheduled(in.Pods.Items[0], corev1.ConditionTrue, "", in.Now.Add(-time.Minute))
 		}, "Starting Healthy for 9m0s"},
-		"not bound, whenever that was said": {func(in *catalog.Input) {
+		"not bound, whatever the time of the condition": {func(in *catalog.Input) {
 			unreadyFor(in, time.Hour)
 			scheduled(in.Pods.Items[0], corev1.ConditionFalse, "", in.Now)
 		}, "Stuck Healthy"},
@@ -191,17 +191,17 @@ func TestClassOfAPod(t *testing.T) {
 			unreadyFor(in, 0)
 			scheduled(in.Pods.Items[0], corev1.ConditionTrue, corev1.PodReasonUnschedulable, in.Now)
 		}, "Starting Healthy for 10m0s"},
-		"bound, and something else is so": {func(in *catalog.Input) {
+		"bound, with another true condition": {func(in *catalog.Input) {
 			unreadyFor(in, 0)
 			in.Pods.Items[0].Status.Conditions = append(in.Pods.Items[0].Status.Conditions, corev1.PodCondition{
 				Type: "Other", Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
 		}, "Starting Healthy for 10m0s"},
-		"a working node marked off, softly": {func(in *catalog.Input) {
+		"a working node with an out-of-service taint that only repels": {func(in *catalog.Input) {
 			off(node(in))
 			node(in).Spec.Taints[0].Effect = corev1.TaintEffectNoSchedule
 		}, "Disrupted Leaving"},
 		"ready until a while ago": {func(in *catalog.Input) { unreadyFor(in, 4*time.Minute) }, "Starting Healthy for 6m0s"},
-		"no node takes it":        {func(in *catalog.Input) { pending(in, corev1.PodReasonUnschedulable) }, "Unhealthy Unassigned PodUnschedulable for 10m0s"},
+		"cannot be scheduled":     {func(in *catalog.Input) { pending(in, corev1.PodReasonUnschedulable) }, "Unhealthy Unassigned PodUnschedulable for 10m0s"},
 		"it may not be scheduled": {func(in *catalog.Input) { pending(in, corev1.PodReasonSchedulingGated) }, "Starting Unassigned for 10m0s"},
 		"one crash":               {func(in *catalog.Input) { crash(in, 1, "Error") }, "Starting Healthy for 10m0s"},
 		"two crashes":             {func(in *catalog.Input) { crash(in, 2, "Error") }, "Unhealthy Healthy CrashLooping for 10m0s"},
@@ -224,9 +224,9 @@ func TestClassOfAPod(t *testing.T) {
 			in.Nodes = olmcore.Observed[*corev1.Node]{}
 			evicted(in, "DeletionByTaintManager")
 		}, "Lost NotObserved Evicted"},
-		"an eviction of a Pod left over":  {func(in *catalog.Input) { in.Nodes = olmcore.Observed[*corev1.Node]{}; evicted(in, "DeletionByPodGC") }, "Lost NotObserved Evicted"},
-		"an eviction seen with the nodes": {func(in *catalog.Input) { evicted(in, "DeletionByTaintManager") }, "Terminating Healthy for 2m0s"},
-		"an eviction that was taken back": {func(in *catalog.Input) {
+		"an eviction of a Pod left over":     {func(in *catalog.Input) { in.Nodes = olmcore.Observed[*corev1.Node]{}; evicted(in, "DeletionByPodGC") }, "Lost NotObserved Evicted"},
+		"an eviction observed with its node": {func(in *catalog.Input) { evicted(in, "DeletionByTaintManager") }, "Terminating Healthy for 2m0s"},
+		"an eviction that was cancelled": {func(in *catalog.Input) {
 			in.Nodes = olmcore.Observed[*corev1.Node]{}
 			evicted(in, "DeletionByTaintManager")
 			in.Pods.Items[0].Status.Conditions[len(in.Pods.Items[0].Status.Conditions)-1].Status = corev1.ConditionFalse
@@ -234,9 +234,9 @@ func TestClassOfAPod(t *testing.T) {
 		"to be deleted an hour from now": {func(in *catalog.Input) { terminating(in, -time.Hour) }, "Terminating Healthy for 1h2m0s"},
 		"deleted two minutes ago":        {func(in *catalog.Input) { terminating(in, 2*time.Minute) }, "Lost Healthy Overdue"},
 		"finished and deleted":           {func(in *catalog.Input) { terminating(in, 0); in.Pods.Items[0].Status.Phase = corev1.PodSucceeded }, "Terminated"},
-		"of nobody":                      {func(in *catalog.Input) { in.Pods.Items[0].OwnerReferences = nil }, "Foreign"},
-		"made from another spec":         {func(in *catalog.Input) { in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old" }, "Outdated Healthy"},
-		"made from no spec":              {func(in *catalog.Input) { delete(in.Pods.Items[0].Labels, "olm.pod-spec-hash") }, "Outdated Healthy"},
+		"without an owner":               {func(in *catalog.Input) { in.Pods.Items[0].OwnerReferences = nil }, "Foreign"},
+		"created from another spec":      {func(in *catalog.Input) { in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old" }, "Outdated Healthy"},
+		"without a spec hash":            {func(in *catalog.Input) { delete(in.Pods.Items[0].Labels, "olm.pod-spec-hash") }, "Outdated Healthy"},
 		"to be evicted":                  {disrupted, "Disrupted Healthy"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -322,9 +322,9 @@ func TestPodsOfOtherCatalogsAreIgnored(t *testing.T) {
 	}
 }
 
-// TestWhenDisruptionIsPartialOrTotal checks that replacements are limited if at least three Nodes and 55 % of them
-// fail, and stop if all Nodes fail.
-func TestWhenDisruptionIsPartialOrTotal(t *testing.T) {
+// TestDisruptionFollowsTheShareOfFailedNodes checks that replacements are limited if at least three Nodes and 55 %
+// of them fail, and stop if all Nodes fail.
+func TestDisruptionFollowsTheShareOfFailedNodes(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for _, test := range []struct {
 		good, bad int
@@ -357,11 +357,11 @@ func TestWhenDisruptionIsPartialOrTotal(t *testing.T) {
 	}
 }
 
-// TestContentOfAPod checks which container status contains the digest of the content: that of the only container, or
-// that of the init container that copies the content.
+// TestContentDigestOfAPod checks which container status contains the digest of the content: that of the only
+// container, or that of the init container that copies the content.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
-func TestContentOfAPod(t *testing.T) {
+func TestContentDigestOfAPod(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	served := base.Pods.Items[0].Status.ContainerStatuses[0].ImageID
 	status := func(id string) corev1.ContainerStatus { return corev1.ContainerStatus{ImageID: id} }
@@ -373,7 +373,7 @@ func TestContentOfAPod(t *testing.T) {
 		"one container with other content":     {nil, []corev1.ContainerStatus{status("x@sha256:new")}, []string{"update cool-zz CandidateReady"}},
 		"copied, the same":                     {[]corev1.ContainerStatus{status("u"), status(served)}, []corev1.ContainerStatus{status("opm")}, []string{"delete cool-zz UpToDate"}},
 		"copied, other content":                {[]corev1.ContainerStatus{status("u"), status("x@sha256:new")}, []corev1.ContainerStatus{status("opm")}, []string{"update cool-zz CandidateReady"}},
-		"two containers tell nothing":          {nil, []corev1.ContainerStatus{status("x@sha256:new"), status("y")}, nil},
+		"two containers have no known content": {nil, []corev1.ContainerStatus{status("x@sha256:new"), status("y")}, nil},
 		"one container that copies, not two":   {[]corev1.ContainerStatus{status("x@sha256:new")}, []corev1.ContainerStatus{status("x@sha256:new")}, nil},
 		"no status of any container":           {nil, nil, nil},
 		"a container whose image is not known": {nil, []corev1.ContainerStatus{status("")}, nil},

@@ -24,9 +24,9 @@ import (
 // still.
 const clockRounds = 20
 
-// TestTwoClocksAgreeOnEveryStatus runs two managers in turn, in random worlds. Their clocks differ by up to the
-// tolerance. It checks that both stop to write while time stands still.
-func TestTwoClocksAgreeOnEveryStatus(t *testing.T) {
+// TestManagersWithDifferentClocksConverge runs two managers in turn, in random worlds. Their clocks differ by up to
+// the tolerance. It checks that both stop writing while the time does not advance.
+func TestManagersWithDifferentClocksConverge(t *testing.T) {
 	passed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -84,10 +84,10 @@ func (w *stormyWorld) connected(t *rapid.T, who int) fake.Controller {
 	return c
 }
 
-// TestAStatusOfAClockThatIsAheadIsKept checks that a manager keeps a status that a manager whose clock is ahead
-// wrote: a Pod that is being deleted is lost with its Node. The grace period is not over for the own clock, and the
-// own client lost its connection meanwhile.
-func TestAStatusOfAClockThatIsAheadIsKept(t *testing.T) {
+// TestStatusWrittenWithAFasterClockIsKept checks that a manager keeps a status that was written by a manager with a
+// faster clock. A Pod that is being deleted is lost with its Node. The grace period is not over on its clock,
+// and its client has lost its connection meanwhile.
+func TestStatusWrittenWithAFasterClockIsKept(t *testing.T) {
 	for _, skew := range []time.Duration{olmcore.ClockTolerance / 2, olmcore.ClockTolerance} {
 		for name, lost := range map[string]time.Duration{"no client": 0, "a client that lost its connection": 50 * time.Second} {
 			t.Run(fmt.Sprint(name, ", ", skew), func(t *testing.T) {
@@ -117,9 +117,10 @@ func TestAStatusOfAClockThatIsAheadIsKept(t *testing.T) {
 	}
 }
 
-// TestTwoClocksAgreeOnTheNewestContent moves the tag of the image in the second in which the Pods are created. It
-// checks that a manager whose clock is ahead does not delete Pods for content that the other manager creates again.
-func TestTwoClocksAgreeOnTheNewestContent(t *testing.T) {
+// TestManagersWithDifferentClocksAgreeOnTheNewestContent moves the tag of the image in the second in which the Pods
+// are created. It checks that a manager whose clock is ahead does not delete Pods for content that the other
+// manager creates again.
+func TestManagersWithDifferentClocksAgreeOnTheNewestContent(t *testing.T) {
 	const image = "quay.io/example/catalog:v3" // the names of its Pods follow from it
 	for _, ahead := range invariant.ClockPairs() {
 		t.Run(fmt.Sprint(ahead), func(t *testing.T) {

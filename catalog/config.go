@@ -138,7 +138,7 @@ func (c Config) Validate() error {
 	_, knownSpread := spreadConstraints[c.Spread]
 	switch {
 	case c.WorkloadUserID < NoWorkloadUser:
-		return &olmcore.InputError{Field: "Config.WorkloadUserID", Problem: "is negative, and not the -1 of NoWorkloadUser"}
+		return &olmcore.InputError{Field: "Config.WorkloadUserID", Problem: "is negative and not NoWorkloadUser (-1)"}
 	case c.Replicas < 0 || c.Replicas > maxReplicas:
 		return &olmcore.InputError{Field: "Config.Replicas", Problem: "is not between 1 and 5"}
 	case c.Spread != "" && !knownSpread:

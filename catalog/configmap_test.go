@@ -145,9 +145,9 @@ func TestAMissingConfigMapIsReportedInTheWordsOfOLM(t *testing.T) {
 	}
 }
 
-// TestTheConfigMapOfTheUserIsNotChanged checks that the ConfigMap is never written, and that it still exists after
+// TestConfigMapIsNeverWrittenOrDeleted checks that the ConfigMap is never written, and that it still exists after
 // the CatalogSource was deleted.
-func TestTheConfigMapOfTheUserIsNotChanged(t *testing.T) {
+func TestConfigMapIsNeverWrittenOrDeleted(t *testing.T) {
 	w := mappedWorld(t, catalog.Config{}, mapped())
 	in := w.input(t)
 	require.Empty(t, in.ConfigMap.Labels)
@@ -174,9 +174,9 @@ func TestAConfigMapOfAnotherNameOrNamespaceIsIgnored(t *testing.T) {
 	}
 }
 
-// TestWhenTheReferenceToTheConfigMapIsWritten checks that the reference in the status is written if the ConfigMap or
-// its version changed.
-func TestWhenTheReferenceToTheConfigMapIsWritten(t *testing.T) {
+// TestConfigMapReferenceIsUpdatedWithTheConfigMap checks that the reference in the status is updated when the
+// ConfigMap or its resourceVersion changes.
+func TestConfigMapReferenceIsUpdatedWithTheConfigMap(t *testing.T) {
 	base := mappedInput(t, catalog.Config{})
 	for name, change := range map[string]func(*v1alpha1.ConfigMapResourceReference){
 		"nothing":   nil,
@@ -200,9 +200,9 @@ func TestWhenTheReferenceToTheConfigMapIsWritten(t *testing.T) {
 	}
 }
 
-// TestWhichPodsOfOLMServeAConfigMap checks that a Pod of OLM is current if it serves this ConfigMap in this version.
-// Nothing else is known about its content.
-func TestWhichPodsOfOLMServeAConfigMap(t *testing.T) {
+// TestPodOfOLMServesOneVersionOfAConfigMap checks that a Pod of OLM is current only if it serves this ConfigMap in
+// this version. Its content is not known otherwise.
+func TestPodOfOLMServesOneVersionOfAConfigMap(t *testing.T) {
 	base := mappedInput(t, catalog.Config{})
 	for name, test := range map[string]struct {
 		change  func(*corev1.Pod)
@@ -225,9 +225,9 @@ func TestWhichPodsOfOLMServeAConfigMap(t *testing.T) {
 	}
 }
 
-// TestAnAdoptedConfigMapServerIsLeftAlone checks that a config map server of OLM is not replaced if grpcPodConfig or
-// the image of the server differ, because OLM does not replace it either.
-func TestAnAdoptedConfigMapServerIsLeftAlone(t *testing.T) {
+// TestAdoptedConfigMapServerIsNotReplaced checks that a config map server of OLM is not replaced if grpcPodConfig
+// or the image of the server differ, because OLM does not replace it either.
+func TestAdoptedConfigMapServerIsNotReplaced(t *testing.T) {
 	for name, config := range map[string]*v1alpha1.GrpcPodConfig{
 		"memoryTarget":   {MemoryTarget: new(resource.MustParse("60Mi"))},
 		"extractContent": {ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: "/configs"}},

@@ -164,7 +164,7 @@ func (f *facts) connectionFailure(c connection, clientTime time.Time) (failure s
 	}
 	failure = "no connection to " + c.address
 	if problem := problemText(client); problem != "" {
-		failure += ", which began with: " + problem
+		failure += "; the first error was: " + problem
 	}
 	return failure, 0
 }

@@ -73,9 +73,9 @@ func TestControllersWithDifferentClientsConverge(t *testing.T) {
 	})
 }
 
-// TestWhichConnectionIsRecorded checks that a client that changed after the recorded connection is recorded, and that
-// an older client is not.
-func TestWhichConnectionIsRecorded(t *testing.T) {
+// TestNewestConnectionIsRecorded checks that a client that changed after the recorded connection is recorded, and
+// that an older client is not.
+func TestNewestConnectionIsRecorded(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	ago := func(seconds int) time.Time { return base.Now.Add(-time.Duration(seconds) * time.Second) }
 	type state struct {
@@ -88,16 +88,24 @@ func TestWhichConnectionIsRecorded(t *testing.T) {
 		want          state
 		again         time.Duration
 	}{
-		"it connected later":                         {state{"READY", 100}, state{"READY", 50}, 50, state{"READY", 50}, 0},
-		"it connected earlier":                       {state{"READY", 50}, state{"READY", 100}, 100, state{"READY", 50}, 0},
-		"it lost its connection":                     {state{"READY", 100}, state{"TRANSIENT_FAILURE", 100}, 20, state{"TRANSIENT_FAILURE", 100}, 40 * time.Second},
-		"it failed before another connected":         {state{"READY", 50}, state{"TRANSIENT_FAILURE", 100}, 70, state{"READY", 50}, 0},
-		"it never connected, and starts only now":    {state{"READY", 50}, state{"CONNECTING", -1}, 10, state{"CONNECTING", 50}, 50 * time.Second},
-		"it is connected, and another failed":        {state{"TRANSIENT_FAILURE", 50}, state{"READY", 50}, 50, state{"TRANSIENT_FAILURE", 50}, 10 * time.Second},
+		"it connected later":   {state{"READY", 100}, state{"READY", 50}, 50, state{"READY", 50}, 0},
+		"it connected earlier": {state{"READY", 50}, state{"READY", 100}, 100, state{"READY", 50}, 0},
+		"it lost its connection": {
+			state{"READY", 100}, state{"TRANSIENT_FAILURE", 100}, 20, state{"TRANSIENT_FAILURE", 100}, 40 * time.Second,
+		},
+		"it failed before another connected": {state{"READY", 50}, state{"TRANSIENT_FAILURE", 100}, 70, state{"READY", 50}, 0},
+		"it never connected, and starts only now": {
+			state{"READY", 50}, state{"CONNECTING", -1}, 10, state{"CONNECTING", 50}, 50 * time.Second,
+		},
+		"it is connected, and another failed": {
+			state{"TRANSIENT_FAILURE", 50}, state{"READY", 50}, 50, state{"TRANSIENT_FAILURE", 50}, 10 * time.Second,
+		},
 		"it is connected, and another failed before": {state{"TRANSIENT_FAILURE", 60}, state{"READY", 100}, 100, state{"READY", 0}, 0},
 		"it connected after another failed":          {state{"TRANSIENT_FAILURE", 50}, state{"READY", 10}, 10, state{"READY", 10}, 0},
-		"neither is connected":                       {state{"TRANSIENT_FAILURE", 50}, state{"CONNECTING", 50}, 10, state{"TRANSIENT_FAILURE", 50}, 50 * time.Second},
-		"it fails where another only tries":          {state{"CONNECTING", 50}, state{"TRANSIENT_FAILURE", -1}, 10, state{"TRANSIENT_FAILURE", 50}, 50 * time.Second},
+		"neither is connected": {
+			state{"TRANSIENT_FAILURE", 50}, state{"CONNECTING", 50}, 10, state{"TRANSIENT_FAILURE", 50}, 50 * time.Second,
+		},
+		"it fails while another only connects": {state{"CONNECTING", 50}, state{"TRANSIENT_FAILURE", -1}, 10, state{"TRANSIENT_FAILURE", 50}, 50 * time.Second},
 	} {
 		in := base
 		in.CatalogSource = base.CatalogSource.DeepCopy()
@@ -120,9 +128,9 @@ func TestWhichConnectionIsRecorded(t *testing.T) {
 	}
 }
 
-// TestWhenTheConnectionIsWritten checks that the connection is only written if it changed, and that an idle client
-// that was connected counts as connected.
-func TestWhenTheConnectionIsWritten(t *testing.T) {
+// TestConnectionIsWrittenOnlyWhenItChanges checks that the connection is only written if it changed, and that an
+// idle client that was connected counts as connected.
+func TestConnectionIsWrittenOnlyWhenItChanges(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	require.True(t, catalog.Assess(base).Connected)
 	in := invariant.Clone(base)
@@ -162,11 +170,11 @@ func TestWhichNamespacesAreNotified(t *testing.T) {
 	require.Zero(t, reconcile(t, base, func(*catalog.Input) {}).Notify)
 }
 
-// TestTheClientFollowsTheAddress checks that a CatalogSource with an address needs no objects, and that the client
-// connects to the new address after a change.
+// TestClientConnectsToAChangedAddress checks that a CatalogSource with an address needs no objects, and that the
+// client connects to the new address after a change.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
-func TestTheClientFollowsTheAddress(t *testing.T) {
+func TestClientConnectsToAChangedAddress(t *testing.T) {
 	cs := cool()
 	cs.Spec = v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: "one:50051"}
 	w := newWorld(t, catalog.Config{}, cs)
@@ -194,8 +202,7 @@ func TestTheClientFollowsTheAddress(t *testing.T) {
 	require.Equal(t, metav1.ConditionUnknown, meta.FindStatusCondition(status.Status.Conditions, "Available").Status)
 }
 
-// TestAnAddressThatDoesNotAnswerIsNotAvailable checks that a catalog is not available if its address does not answer.
-func TestAnAddressThatDoesNotAnswerIsNotAvailable(t *testing.T) {
+func TestUnreachableAddressIsUnavailable(t *testing.T) {
 	cs := cool()
 	cs.Spec.Image, cs.Spec.Address, cs.UID = "", "registry:50051", "uid"
 	for state, test := range map[string]struct {

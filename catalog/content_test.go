@@ -17,9 +17,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestContentOfARegistry checks that Content follows from the ready Pods, and that it is not settled while Pods with
-// other content are being deleted.
-func TestContentOfARegistry(t *testing.T) {
+// TestContentFollowsTheReadyPods checks that Content follows from the ready Pods, and that it is not settled while
+// Pods with other content are being deleted.
+func TestContentFollowsTheReadyPods(t *testing.T) {
 	pod := func(image string, change ...func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"olm.catalogSource": "cool", "olm.managed": "true"}}}
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{ImageID: image}}
@@ -42,19 +42,19 @@ func TestContentOfARegistry(t *testing.T) {
 		content string
 		settled bool
 	}{
-		"no Pod, as with an address":             {nil, "", false},
-		"one Pod":                                {[]*corev1.Pod{pod("a")}, "a", true},
-		"an entry of the list is nil":            {[]*corev1.Pod{nil, pod("a")}, "a", true},
-		"two Pods of one image":                  {[]*corev1.Pod{pod("a"), pod("a")}, "a", true},
-		"two Pods of two images":                 {[]*corev1.Pod{pod("a"), pod("b")}, "", false},
-		"the other one starts":                   {[]*corev1.Pod{pod("a"), pod("b", starts)}, "a", true},
-		"the other one ends, and may answer":     {[]*corev1.Pod{pod("b"), pod("a", ends)}, "b", false},
-		"one of the same image ends":             {[]*corev1.Pod{pod("a"), pod("a", ends)}, "a", true},
-		"a candidate does not answer":            {[]*corev1.Pod{pod("a"), pod("b", candidate)}, "a", true},
-		"the Service does not select it":         {[]*corev1.Pod{pod("a"), pod("b", unmanaged)}, "a", true},
-		"the kubelet did not tell the image yet": {[]*corev1.Pod{pod("")}, "", false},
-		"the content is extracted":               {[]*corev1.Pod{pod("a", extracts)}, "b", true},
-		"it serves a ConfigMap":                  {[]*corev1.Pod{pod("a", version)}, "7", true},
+		"no Pod, as with an address":                    {nil, "", false},
+		"one Pod":                                       {[]*corev1.Pod{pod("a")}, "a", true},
+		"an entry of the list is nil":                   {[]*corev1.Pod{nil, pod("a")}, "a", true},
+		"two Pods of one image":                         {[]*corev1.Pod{pod("a"), pod("a")}, "a", true},
+		"two Pods of two images":                        {[]*corev1.Pod{pod("a"), pod("b")}, "", false},
+		"the other Pod is starting":                     {[]*corev1.Pod{pod("a"), pod("b", starts)}, "a", true},
+		"the other Pod is being deleted and may answer": {[]*corev1.Pod{pod("b"), pod("a", ends)}, "b", false},
+		"a Pod of the same image is being deleted":      {[]*corev1.Pod{pod("a"), pod("a", ends)}, "a", true},
+		"a candidate does not answer":                   {[]*corev1.Pod{pod("a"), pod("b", candidate)}, "a", true},
+		"the Service does not select it":                {[]*corev1.Pod{pod("a"), pod("b", unmanaged)}, "a", true},
+		"the image is not reported yet":                 {[]*corev1.Pod{pod("")}, "", false},
+		"the content is extracted":                      {[]*corev1.Pod{pod("a", extracts)}, "b", true},
+		"it serves a ConfigMap":                         {[]*corev1.Pod{pod("a", version)}, "7", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := catalog.Input{CatalogSource: cool(), Pods: olmcore.Observed[*corev1.Pod]{Items: test.pods, Complete: true}}
@@ -83,7 +83,7 @@ func TestFailedConnectionsAreReported(t *testing.T) {
 	in.Connection = &lost
 	out := answer(t, in)
 	after, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
-	const message = "no connection to cool.olm.svc:50051, which began with: connection refused, check the network policies"
+	const message = "no connection to cool.olm.svc:50051; the first error was: connection refused, check the network policies"
 	require.Equal(t, message, meta.FindStatusCondition(after.Status.Conditions, "Degraded").Message)
 	require.Equal(t, "cool.olm.svc:50051: connection refused, check the network policies", out.Transitions[len(out.Transitions)-1].Message)
 
@@ -97,7 +97,7 @@ func TestFailedConnectionsAreReported(t *testing.T) {
 	require.Equal(t, "nothing needs attention", meta.FindStatusCondition(after.Status.Conditions, "Degraded").Message)
 }
 
-func TestAddress(t *testing.T) {
+func TestAddressIgnoresTheStatus(t *testing.T) {
 	now := metav1.Now()
 	for want, edit := range map[string]func(cs *v1alpha1.CatalogSource){
 		"my-catalog.team.svc:50051": func(cs *v1alpha1.CatalogSource) { cs.Spec.SourceType, cs.Spec.Image = v1alpha1.SourceTypeGrpc, "i" },

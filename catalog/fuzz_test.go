@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// FuzzWorld lets the fuzzer choose what fails in TestAnythingMayFailAndTheCatalogServesAgain.
+// FuzzWorld lets the fuzzer choose what fails in TestCatalogServesAgainAfterAnyFailure.
 func FuzzWorld(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
 		w := drawWorld(t)

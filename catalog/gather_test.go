@@ -23,7 +23,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-func TestGather(t *testing.T) {
+func TestGatherReadsTheObjectsOfACatalog(t *testing.T) {
 	ctx := context.Background()
 	global := catalog.Config{GlobalCatalogNamespace: "olm"}
 	w := newWorld(t, global, cool())
@@ -81,9 +81,9 @@ func (f failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	return f.Reader.List(ctx, gvk, namespace, selector)
 }
 
-// TestNothingIsConcludedFromKindsThatWereNotRead checks Inputs of Snapshots that lack a kind. Either no object of
-// that kind is created or considered missing, or the error names the kind.
-func TestNothingIsConcludedFromKindsThatWereNotRead(t *testing.T) {
+// TestUnreadKindsAreNotConsideredMissing checks Inputs of Snapshots that lack a kind. Either no object of that kind
+// is created or considered missing, or the error names the kind.
+func TestUnreadKindsAreNotConsideredMissing(t *testing.T) {
 	config := catalog.Config{Replicas: 2}
 	for _, w := range []*world{newWorld(t, config, cool()), mappedWorld(t, config, mapped())} {
 		w.run(t, time.Hour)
@@ -142,9 +142,9 @@ func scopesBut(kind string) (scopes []olmcore.Scope) {
 	return scopes
 }
 
-// TestTheNamespaceIsNeededForItsLabelsAlone checks that Gather only needs the Namespace if the security context
+// TestGatherNeedsTheNamespaceOnlyForItsLabels checks that Gather only needs the Namespace if the security context
 // follows from its labels.
-func TestTheNamespaceIsNeededForItsLabelsAlone(t *testing.T) {
+func TestGatherNeedsTheNamespaceOnlyForItsLabels(t *testing.T) {
 	cs := cool()
 	cs.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{SecurityContextConfig: v1alpha1.Restricted}
 	w := newWorld(t, catalog.Config{}, cs)

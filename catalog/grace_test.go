@@ -41,10 +41,10 @@ func unknownSince(t require.TestingT, w *world, name string) (since time.Time, s
 	return since, false
 }
 
-// TestANodeIsGivenItsGraceAndNoMore draws histories of unreachable Nodes, with different grace periods and free
-// Nodes. It checks that the first action comes when the grace period is over, that there is none if the Node recovers
-// before or runs no Pod, and that the catalog serves again as soon as a Node can run the Pod.
-func TestANodeIsGivenItsGraceAndNoMore(t *testing.T) {
+// TestUnreachableNodeGetsExactlyItsGracePeriod draws histories of unreachable Nodes, with different grace periods
+// and free Nodes. It checks that the first action follows the end of the grace period, that there is none if the
+// Node recovers earlier or runs no Pod, and that the catalog serves again as soon as a Node can run the Pod.
+func TestUnreachableNodeGetsExactlyItsGracePeriod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := graceHistory{
 			grace: seconds(t, 1, 150, "grace"), replicas: rapid.IntRange(1, 2).Draw(t, "replicas"),
@@ -111,9 +111,10 @@ func gathered(t require.TestingT, w *world) catalog.Input {
 	return in
 }
 
-// TestAFlappingNodeCausesNoStorm checks that no Pod is replaced while each outage is shorter than the grace period.
-// If the outages are longer, replacements respect the cooldown, Pods do not accumulate, and no Pod moves back.
-func TestAFlappingNodeCausesNoStorm(t *testing.T) {
+// TestFlappingNodeCausesFewReplacements checks that no Pod is replaced while each outage is shorter than the grace
+// period. If the outages are longer, replacements respect the cooldown, Pods do not accumulate, and no Pod moves
+// back.
+func TestFlappingNodeCausesFewReplacements(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		short := rapid.Bool().Draw(t, "short silences")
 		w := graceWorld(t, catalog.Config{}, false)

@@ -86,7 +86,7 @@ func (k keptPod) record(cs *v1alpha1.CatalogSource) (actions []olmcore.Action) {
 	if k.pod == nil {
 		return nil
 	}
-	cause := olmcore.Cause{Reason: ReasonPodKept, Message: "Pod " + k.pod.Name + " stays while others that serve are deleted"}
+	cause := olmcore.Cause{Reason: ReasonPodKept, Message: "Pod " + k.pod.Name + " is kept while other Pods that serve are deleted"}
 	if !k.named {
 		after := cs.DeepCopy()
 		after.Annotations = withAnnotation(after.Annotations, AnnotationKeptPod, string(k.pod.UID))

@@ -18,7 +18,7 @@ import (
 )
 
 // TestNoDecisionDependsOnTheWordingOfAMessage checks the law of checkMessages for the cases of the other tests.
-// TestAnythingMayFailAndTheCatalogServesAgain checks it in random worlds.
+// TestCatalogServesAgainAfterAnyFailure checks it in random worlds.
 func TestNoDecisionDependsOnTheWordingOfAMessage(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
 		base := converged(t, catalog.Config{Replicas: replicas}, cool())

@@ -49,9 +49,10 @@ func around(in *catalog.Input) map[olmcore.Object]func() {
 	return objects
 }
 
-// TestOwnershipOfObjects damages each object around the Pods, for every kind of ownership. It checks that the object
-// is repaired, or not changed because it is being deleted, or reported because others own it.
-func TestOwnershipOfObjects(t *testing.T) {
+// TestDamagedObjectsAreRepairedOnlyIfOwned damages each object around the Pods, for every kind of ownership. It
+// checks that the object is repaired, or not changed because it is being deleted, or reported because others own
+// it.
+func TestDamagedObjectsAreRepairedOnlyIfOwned(t *testing.T) {
 	const repaired, left, reported = "update", "", "conflict"
 	owner := func(kind, group, name string) func(olmcore.Object) {
 		return func(o olmcore.Object) {
@@ -68,15 +69,15 @@ func TestOwnershipOfObjects(t *testing.T) {
 		change func(olmcore.Object)
 		want   string
 	}{
-		"the catalog's":                     {func(olmcore.Object) {}, repaired},
-		"the catalog's, and going":          {func(o olmcore.Object) { o.SetDeletionTimestamp(new(metav1.NewTime(start))) }, left},
-		"a predecessor's":                   {owner("CatalogSource", "operators.coreos.com", "cool"), repaired},
-		"another catalog's":                 {owner("CatalogSource", "operators.coreos.com", "other"), reported},
-		"that of a catalog of other making": {owner("CatalogSource", "example.com", "cool"), reported},
-		"that of a thing of that name":      {owner("Subscription", "operators.coreos.com", "cool"), reported},
-		"nobody's, but managed":             {managed("true"), repaired},
-		"nobody's":                          {managed("false"), reported},
-		"the catalog's and another's": {func(o olmcore.Object) {
+		"owned by the catalog":                          {func(olmcore.Object) {}, repaired},
+		"owned by the catalog and being deleted":        {func(o olmcore.Object) { o.SetDeletionTimestamp(new(metav1.NewTime(start))) }, left},
+		"owned by a deleted catalog of the same name":   {owner("CatalogSource", "operators.coreos.com", "cool"), repaired},
+		"owned by another catalog":                      {owner("CatalogSource", "operators.coreos.com", "other"), reported},
+		"owned by a CatalogSource of another API group": {owner("CatalogSource", "example.com", "cool"), reported},
+		"owned by another kind with the same name":      {owner("Subscription", "operators.coreos.com", "cool"), reported},
+		"without an owner, but managed":                 {managed("true"), repaired},
+		"without an owner":                              {managed("false"), reported},
+		"owned by the catalog and by another object": {func(o olmcore.Object) {
 			o.SetOwnerReferences(append(o.GetOwnerReferences(), metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "x", UID: "x"}))
 		}, repaired},
 	} {
@@ -149,9 +150,9 @@ func TestObjectsOfOtherNamesAndNamespacesAreIgnored(t *testing.T) {
 	}
 }
 
-// TestTheBudgetFollowsTheReplicas checks that the PodDisruptionBudget is created, updated and deleted when the number
-// of replicas changes.
-func TestTheBudgetFollowsTheReplicas(t *testing.T) {
+// TestPodDisruptionBudgetFollowsTheReplicas checks that the PodDisruptionBudget is created, updated and deleted
+// when the number of replicas changes.
+func TestPodDisruptionBudgetFollowsTheReplicas(t *testing.T) {
 	cs := cool()
 	cs.Annotations = map[string]string{"olmcore/replicas": "3"}
 	w := newWorld(t, catalog.Config{}, cs)
@@ -175,9 +176,9 @@ func TestTheBudgetFollowsTheReplicas(t *testing.T) {
 	require.Len(t, in.Pods.Items, 1)
 }
 
-// TestSecretsReachTheServiceAccount checks that the ServiceAccount gets the pull secrets of the spec, also after a
-// change, and that secrets which others added stay.
-func TestSecretsReachTheServiceAccount(t *testing.T) {
+// TestServiceAccountGetsThePullSecrets checks that the ServiceAccount gets the pull secrets of the spec, also after
+// a change, and that secrets which others added stay.
+func TestServiceAccountGetsThePullSecrets(t *testing.T) {
 	cs := cool()
 	cs.Spec.Secrets = []string{"one", "two"}
 	w := newWorld(t, catalog.Config{}, cs)
@@ -218,9 +219,9 @@ func TestTwoCatalogsDoNotShareAService(t *testing.T) {
 	require.Equal(t, 1, owners)
 }
 
-// TestAConfigMapCatalogWithADot checks that the Service of a ConfigMap catalog has dashes instead of dots in its
-// name, like that of an image.
-func TestAConfigMapCatalogWithADot(t *testing.T) {
+// TestConfigMapCatalogNamedWithADotHasOneService checks in a cluster that the Service of a ConfigMap catalog has
+// dashes instead of dots in its name.
+func TestConfigMapCatalogNamedWithADotHasOneService(t *testing.T) {
 	cs := cool()
 	cs.Name = "a.b"
 	cs.Spec = v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeInternal, ConfigMap: "content"}
@@ -236,11 +237,11 @@ func TestAConfigMapCatalogWithADot(t *testing.T) {
 	require.Equal(t, []string{"a-b"}, services)
 }
 
-// TestObjectsWithDotsAndSecrets checks the names and the ServiceAccount of a catalog with dots in its name and with
-// pull secrets.
+// TestObjectNamesOfAnImageCatalogWithADot checks the names and the ServiceAccount of a catalog with dots in its
+// name and with pull secrets.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
-func TestObjectsWithDotsAndSecrets(t *testing.T) {
+func TestObjectNamesOfAnImageCatalogWithADot(t *testing.T) {
 	cs := cool()
 	cs.Name, cs.Spec.Secrets = "a.b", []string{"pull", ""}
 	made := first(t, cs, &corev1.Namespace{}, catalog.Config{})
@@ -253,9 +254,9 @@ func TestObjectsWithDotsAndSecrets(t *testing.T) {
 	require.Equal(t, olmcore.OwnerReferenceTo(cs).UID, made["Pod"].GetOwnerReferences()[0].UID)
 }
 
-// TestDotsInTheNameOfAConfigMapSource checks that dots in the name of a ConfigMap source become dashes in the name of
-// its Service.
-func TestDotsInTheNameOfAConfigMapSource(t *testing.T) {
+// TestObjectNamesOfAConfigMapCatalogWithADot checks that dots in the name of a ConfigMap catalog become dashes in
+// the name of its Service only.
+func TestObjectNamesOfAConfigMapCatalogWithADot(t *testing.T) {
 	cs := mapped()
 	cs.Name, cs.UID = "a.b", "uid"
 	out := answer(t, emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: content()}))

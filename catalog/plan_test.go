@@ -209,9 +209,9 @@ func TestWhichPodsAreCreatedPromotedAndDeleted(t *testing.T) {
 	}
 }
 
-// TestWhileNoNodeIsReady checks that a Pod is only created if no unfinished Pod is left, and that a rejected Pod is
-// reported.
-func TestWhileNoNodeIsReady(t *testing.T) {
+// TestNoSecondPodIsCreatedWhileNoNodeIsReady checks that a Pod is only created if no unfinished Pod is left, and
+// that a rejected Pod is reported.
+func TestNoSecondPodIsCreatedWhileNoNodeIsReady(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
 		change func(*catalog.Input)
@@ -243,14 +243,14 @@ func TestWhileNoNodeIsReady(t *testing.T) {
 		in.LastRun = olmcore.LastResults{created.Key(): {Class: olmcore.Forbidden, Message: "exceeded quota", Count: 1, Last: in.Now}}
 		out = answer(t, in)
 		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
-		require.Contains(t, meta.FindStatusCondition(status.Status.Conditions, "Degraded").Message, "the API server refuses the pod: exceeded quota", name)
+		require.Contains(t, meta.FindStatusCondition(status.Status.Conditions, "Degraded").Message, "the API server rejected the pod: exceeded quota", name)
 		require.Equal(t, 10*time.Second, out.RequeueAfter, name)
 	}
 }
 
-// TestFewerReplicasWhileNothingServes checks that two Pods of an old spec that do not serve make room for one new
-// Pod. The worse one is deleted first.
-func TestFewerReplicasWhileNothingServes(t *testing.T) {
+// TestPodsThatDoNotServeMakeRoomForTheNewSpec checks that two Pods of an old spec that do not serve make room for
+// one new Pod. The worse one is deleted first.
+func TestPodsThatDoNotServeMakeRoomForTheNewSpec(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 2}, cool())
 	shrink := func(in *catalog.Input) {
 		for _, pod := range in.Pods.Items {
@@ -268,9 +268,9 @@ func TestFewerReplicasWhileNothingServes(t *testing.T) {
 	require.Equal(t, []string{"create a Pod PodOutdated", "delete " + base.Pods.Items[0].Name + " PodOutdated"}, done(out))
 }
 
-// TestHundredsOfPods checks that one decision handles hundreds of Pods, which a controller without computed names may
-// have created.
-func TestHundredsOfPods(t *testing.T) {
+// TestOneDecisionHandlesHundredsOfPods checks that one decision handles hundreds of Pods, which a controller
+// without computed names may have created.
+func TestOneDecisionHandlesHundredsOfPods(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	const n = 300
 	for name, test := range map[string]struct {

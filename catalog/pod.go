@@ -25,7 +25,7 @@ const (
 	ClassTerminated  Class = "Terminated"  // the Pod has finished, with or without an error
 	ClassLost        Class = "Lost"        // the Node of the Pod failed, or the Pod outlived its deletion
 	ClassTerminating Class = "Terminating" // the Pod is being deleted
-	ClassOutdated    Class = "Outdated"    // the Pod was made from another spec and serves while it is ready
+	ClassOutdated    Class = "Outdated"    // the Pod was created from another spec and serves while it is ready
 	ClassDisrupted   Class = "Disrupted"   // the Pod is about to be evicted and serves while it is ready
 	ClassServing     Class = "Serving"     // the Pod is ready
 	ClassUnhealthy   Class = "Unhealthy"   // the Pod is not ready, for a reason that its replacement would share
@@ -111,7 +111,7 @@ var podClasses = []podClass{{
 	Class: ClassOutdated, Matches: func(p *pod) bool { return !p.current },
 	Active: true, Live: true, HoldsPoll: true,
 	Order: 5, Purpose: registry.PurposeRollout, Reason: ReasonPodOutdated,
-	Note: "old spec", Explanation: "it was made from another spec",
+	Note: "old spec", Explanation: "it was created from another spec",
 }, {
 	Class: ClassDisrupted, Matches: func(p *pod) bool { return p.node.Evicts || p.hasCondition(corev1.DisruptionTarget) },
 	Active: true, Live: true, Leaving: true, HoldsPoll: true,
@@ -297,7 +297,7 @@ func (p *pod) isLiveCandidate() bool { return p.role == roleCandidate && p.class
 // isCurrent reports whether the Pod is live and was made from the present spec.
 func (p *pod) isCurrent() bool { return p.class.Live && p.current }
 
-// isOutdated reports whether the Pod is live and was made from another spec.
+// isOutdated reports whether the Pod is live and was created from another spec.
 func (p *pod) isOutdated() bool { return p.class.Live && !p.current }
 
 // staysReady reports whether the Pod is current, ready, and not about to be evicted.
@@ -432,7 +432,7 @@ func imageID(pod *corev1.Pod) string {
 
 // problemTexts describe the reasons that startProblem returns.
 var problemTexts = map[string]string{
-	ReasonImagePullFailed: "cannot pull its image", ReasonCrashLooping: "does not stay up", ReasonPodUnschedulable: "no node takes it",
+	ReasonImagePullFailed: "cannot pull its image", ReasonCrashLooping: "fails repeatedly", ReasonPodUnschedulable: "cannot be scheduled",
 }
 
 // note describes the Pod in a list of Pods. It is empty for a Pod that serves.
@@ -459,7 +459,7 @@ func (p *pod) explanation() string {
 	case p.class.Explanation != "":
 		return strings.ReplaceAll(p.class.Explanation, "{node}", node)
 	case p.lost == ReasonOverdue || p.lost == ReasonEvicted:
-		return "it was deleted and is still there, " + node
+		return "it was deleted but still exists on " + node
 	case p.lost != "":
 		return node + " " + p.node.Phrase
 	}
@@ -474,7 +474,7 @@ func (p *pod) complaint() (reason, text string) {
 	reason = p.class.Complaint(p)
 	switch reason {
 	case ReasonStuckTerminating:
-		return reason, "it was deleted and is still there"
+		return reason, "it was deleted but still exists"
 	case ReasonForeignPod:
 		return reason, "it has the catalog's labels and another owner"
 	}

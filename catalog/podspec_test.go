@@ -94,9 +94,9 @@ func TestHintsAndAnnotationsAreNotPartOfTheHash(t *testing.T) {
 	}
 }
 
-// TestAnAdoptedClusterIsLeftAlone checks that the objects of every supported release of OLM are adopted without a
+// TestAdoptedClusterNeedsNoWrite checks that the objects of every supported release of OLM are adopted without a
 // write.
-func TestAnAdoptedClusterIsLeftAlone(t *testing.T) {
+func TestAdoptedClusterNeedsNoWrite(t *testing.T) {
 	for _, hash := range []string{"8mkB2lJDec9CxOdLU78pHV2eHSvKaMQM3tjk9Z", "3D0S63IDfCwSkylU1gp8djRRUfCMESGJUlgnHa", "1xzDUvKt8KQmd0WAUWBAkQxkpRkbq3RyYYYAm"} {
 		w := newWorld(t, catalog.Config{}, demo())
 		w.run(t, 0)
@@ -199,10 +199,8 @@ func TestSecurityFollowsTheSpecThenTheNamespace(t *testing.T) {
 	}
 }
 
-// TestSchedulingIsThatOfTheSpec checks that the scheduling fields of a Pod are those of spec.grpcPodConfig.
-//
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/reconciler_test.go.
-func TestSchedulingIsThatOfTheSpec(t *testing.T) {
+func TestSchedulingFollowsGrpcPodConfig(t *testing.T) {
 	affinity := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
 	tolerations := []corev1.Toleration{{Key: "x", Operator: corev1.TolerationOpExists}}
 	linux := map[string]string{"kubernetes.io/os": "linux"}

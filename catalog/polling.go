@@ -102,7 +102,7 @@ func (f *facts) untilPoll(last time.Time, interval time.Duration) time.Duration 
 }
 
 // pollInterval returns the interval of the polls. If the interval in the spec cannot be used, problem says why, in
-// OLM's words as far as it has some. The spec may come from the decoder of the API or from Go code.
+// OLM's words if it has a message for it. The spec may come from the decoder of the API or from Go code.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, UpdateStrategy.UnmarshalJSON.
 // Differs: an interval that would poll all the time, or never, is limited.
@@ -250,7 +250,7 @@ func canCompare(f *facts, p *pod) bool {
 func pollImage(f *facts) decision {
 	obsolete := f.pods.all.where(func(p *pod) bool { return p.isLiveCandidate() && (!f.poll.on || !p.polls) })
 	d := progressWhileWaiting(f).and(
-		remove(1, ReasonCandidateObsolete, "as many Pods serve as asked for", obsolete...),
+		remove(1, ReasonCandidateObsolete, "enough Pods serve", obsolete...),
 		waitFor(f.pollPods.changesIn))
 	candidates := f.pods.candidates.ready()
 	switch {
@@ -275,7 +275,7 @@ func pollImage(f *facts) decision {
 	case f.in.ResolvedDigest != "" && f.in.ResolvedDigest == digestOf(f.pods.content):
 		return d.and(decision{poll: pollResult{reason: ReasonUpToDate, polled: f.now.UTC().Truncate(time.Second)}})
 	}
-	return d.and(create(pollRequest(ReasonPollDue, "it is time to look for newer content of the image")))
+	return d.and(create(pollRequest(ReasonPollDue, "a poll of the image is due")))
 }
 
 // endPoll removes all candidates.

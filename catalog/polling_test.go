@@ -51,7 +51,7 @@ var pollCases = map[string]func(*catalog.Input){
 	}),
 	"a broken image is polled for a better one":        pollAgo(time.Hour, func(in *catalog.Input) { waiting(in, "ImagePullBackOff") }),
 	"a candidate of a poll that was switched off goes": probe(nil),
-	"a candidate that belongs to somebody else stays":  pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.OwnerReferences = nil })),
+	"a candidate that another object owns is kept":     pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.OwnerReferences = nil })),
 	"a candidate of another spec is never promoted":    pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Labels["olm.pod-spec-hash"] = "old" })),
 	"a promotion that was interrupted is finished": pollAgo(time.Minute, func(in *catalog.Input) {
 		addPod(in, "cool-zz", func(p *corev1.Pod) {
@@ -121,9 +121,9 @@ func TestPollsAreTimedAsByOLM(t *testing.T) {
 	require.Equal(t, 10*time.Minute+30*time.Second, jittered.RequeueAfter)
 }
 
-// TestAPollThatStartsInTheFuture checks that the start of a poll is written once if its Pod was created in the
-// future, for example after a clock was set back.
-func TestAPollThatStartsInTheFuture(t *testing.T) {
+// TestPollStartInTheFutureIsWrittenOnce checks that the start of a poll is written once if its Pod was created in
+// the future, for example after a clock was set back.
+func TestPollStartInTheFutureIsWrittenOnce(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	in := invariant.Clone(base)
 	pollAgo(45*time.Minute, probe(func(p *corev1.Pod) {
@@ -145,9 +145,9 @@ func TestAPollThatStartsInTheFuture(t *testing.T) {
 	}
 }
 
-// TestWhenAPollStarts checks that no poll starts while many Nodes fail, a Pod is unschedulable, or more Pods run than
-// configured, and that Pods of another spec do not end a poll.
-func TestWhenAPollStarts(t *testing.T) {
+// TestWhichSituationsDelayAPoll checks that no poll starts while many Nodes fail, a Pod is unschedulable, or more
+// Pods run than configured, and that Pods of another spec do not end a poll.
+func TestWhichSituationsDelayAPoll(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
 		change     func(*catalog.Input)
@@ -232,8 +232,9 @@ func TestEveryPollIntervalIsLimited(t *testing.T) {
 	})
 }
 
-// TestDecodedPollIntervals checks every form of spec.updateStrategy that the decoder of the API returns.
-func TestDecodedPollIntervals(t *testing.T) {
+// TestPollIntervalsAsTheAPIDecodesThem checks the interval and the message for every form of spec.updateStrategy
+// that the decoder of the API returns.
+func TestPollIntervalsAsTheAPIDecodesThem(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	const parsing = "error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: time: "
 	for strategy, want := range map[string]struct {
@@ -326,9 +327,9 @@ func TestAPolledCatalogAtRestOnlyPolls(t *testing.T) {
 	}
 }
 
-// TestPodsThatPollSpreadAmongThemselves checks that Pods that poll are spread from each other only, because they may
-// replace the others. If the spread is required, it includes all Pods.
-func TestPodsThatPollSpreadAmongThemselves(t *testing.T) {
+// TestPollPodsAreSpreadFromEachOther checks that the Pods of polls are spread only from each other, because they
+// may replace the other Pods. If the spread is required, it includes all Pods.
+func TestPollPodsAreSpreadFromEachOther(t *testing.T) {
 	for spread, want := range map[catalog.Spread]string{catalog.SpreadPrefer: "catalogsource.operators.coreos.com/update", catalog.SpreadRequire: "olm.pod-spec-hash"} {
 		base := converged(t, catalog.Config{Replicas: 2, Spread: spread}, cool())
 		out := reconcile(t, base, pollAgo(time.Hour, nil))

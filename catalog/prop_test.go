@@ -26,9 +26,9 @@ import (
 // rounds is the number of reconciles after which a CatalogSource is at rest if the cluster does not change.
 const rounds = 8
 
-// TestAnythingMayFailAndTheCatalogServesAgain checks safety and laws in random worlds in which things fail, and that
-// the catalog serves again afterwards.
-func TestAnythingMayFailAndTheCatalogServesAgain(t *testing.T) {
+// TestCatalogServesAgainAfterAnyFailure checks safety and laws in random worlds in which things fail, and that the
+// catalog serves again afterwards.
+func TestCatalogServesAgainAfterAnyFailure(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		t.Repeat(w.steps())

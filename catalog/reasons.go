@@ -176,7 +176,7 @@ const (
 	ReasonPodTerminated = "PodTerminated"
 	// ReasonPodStuck means that the Pod does not start on its Node.
 	ReasonPodStuck = "PodStuck"
-	// ReasonPodOutdated means that the Pod was made from another spec.
+	// ReasonPodOutdated means that the Pod was created from another spec.
 	ReasonPodOutdated = "PodOutdated"
 	// ReasonPodDisrupted means that the Pod is about to be evicted.
 	ReasonPodDisrupted = "PodDisrupted"

@@ -164,7 +164,7 @@ func podActions(f *facts, d decision) (actions []olmcore.Action) {
 		actions = append(actions, olmcore.CreateOf(f.registry.Pod(names[i], request, avoid), request.Cause))
 	}
 	for _, p := range d.promotes {
-		cause := olmcore.Cause{Reason: ReasonCandidateReady, Message: "the Pod takes over"}
+		cause := olmcore.Cause{Reason: ReasonCandidateReady, Message: "the candidate is ready and becomes active"}
 		if p.role == roleServing {
 			cause = olmcore.Cause{Reason: ReasonObjectDiffers, Message: "the Service does not select the Pod"}
 		}

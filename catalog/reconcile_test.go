@@ -109,7 +109,7 @@ var reconcileCases = map[string]func(*catalog.Input){
 	"a Pod that is being deleted is replaced at once":        func(in *catalog.Input) { terminating(in, -30*time.Second) },
 	"a Pod stuck on a silent node is replaced and removed":   func(in *catalog.Input) { silence(in, time.Hour); terminating(in, time.Minute) },
 	"a Pod stuck on a healthy node is replaced and reported": func(in *catalog.Input) { terminating(in, time.Hour) },
-	"a Pod that a finalizer holds is not removed twice": func(in *catalog.Input) {
+	"a Pod with a finalizer is not removed twice": func(in *catalog.Input) {
 		silence(in, time.Hour)
 		terminating(in, time.Hour)
 		in.Pods.Items[0].DeletionGracePeriodSeconds = new(int64(0))
@@ -328,7 +328,7 @@ var reconcileCases = map[string]func(*catalog.Input){
 		in.Nodes.Items = in.Nodes.Items[:1]
 		in.Pods.Items[0].Spec.NodeName = in.Nodes.Items[0].Name
 	},
-	"no defect of OLM: a service account without label is unhealthy for ever": func(in *catalog.Input) {
+	"no defect of OLM: a service account without label stays unhealthy": func(in *catalog.Input) {
 		in.ServiceAccounts.Items[0].OwnerReferences, in.ServiceAccounts.Items[0].Labels = nil, nil
 	},
 	"no defect of OLM: a candidate on a dead node blocks polling": pollAgo(time.Hour, func(in *catalog.Input) {

@@ -69,7 +69,7 @@ func removeCandidates(f *facts, d decision) decision {
 	})
 	outdated := candidates.where((*pod).isOutdated)
 	expired := candidates.where((*pod).expired)
-	return remove(1, ReasonCandidateObsolete, "the Pod was made from another spec", outdated...).
+	return remove(1, ReasonCandidateObsolete, "the Pod was created from another spec", outdated...).
 		and(remove(1, ReasonProgressDeadlineExceeded, "the Pod did not become ready in time", expired...))
 }
 

@@ -95,9 +95,9 @@ func TestBackoffOfReplacements(t *testing.T) {
 	}
 }
 
-// TestOnlyFailoversOfTheCatalogCoolDown checks that Pods of others, and Pods created for other reasons, do not start
-// the cooldown.
-func TestOnlyFailoversOfTheCatalogCoolDown(t *testing.T) {
+// TestOnlyReplacementsOfLostPodsStartTheCooldown checks that Pods of others, and Pods created for other reasons, do
+// not start the cooldown.
+func TestOnlyReplacementsOfLostPodsStartTheCooldown(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
 		change func(*corev1.Pod)
@@ -122,9 +122,9 @@ func TestOnlyFailoversOfTheCatalogCoolDown(t *testing.T) {
 	}
 }
 
-// TestWhichPodIsReplacedFirst checks that lost Pods are replaced before terminating Pods, those before failed Pods,
-// and the newest first. No Pod is replaced twice.
-func TestWhichPodIsReplacedFirst(t *testing.T) {
+// TestOrderOfReplacements checks that lost Pods are replaced before terminating Pods, those before failed Pods, and
+// the newest first. No Pod is replaced twice.
+func TestOrderOfReplacements(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for pods, want := range map[string]string{
 		"terminating,lost": "uid2", "lost,terminating": "uid1", "finished,terminating": "uid2", "terminating,finished": "uid1",

@@ -38,7 +38,7 @@ func createMissing(f *facts, missing int, asCandidates bool) decision {
 		if old == nil {
 			d = d.and(create(registry.PodRequest{
 				Candidate: asCandidates, Purpose: registry.PurposeInitial, Attempt: 1,
-				Cause: olmcore.Cause{Reason: ReasonPodMissing, Message: "fewer registry Pods exist than asked for"},
+				Cause: olmcore.Cause{Reason: ReasonPodMissing, Message: "fewer registry Pods exist than desired"},
 			}))
 			continue
 		}
@@ -99,7 +99,7 @@ func createForRollout(f *facts, missing int) decision {
 	}
 	request := registry.PodRequest{
 		Candidate: true, Purpose: registry.PurposeRollout, Attempt: attempt,
-		Cause: olmcore.Cause{Reason: ReasonPodOutdated, Message: "the registry Pods were made from another spec"},
+		Cause: olmcore.Cause{Reason: ReasonPodOutdated, Message: "the registry Pods were created from another spec"},
 	}
 	return create(slices.Repeat([]registry.PodRequest{request}, missing)...)
 }
@@ -159,7 +159,7 @@ func backOffAfterRejection(f *facts, d decision) decision {
 		return decision{}
 	}
 	rejected := rejection{
-		message: "the API server refuses the pod: " + clip(last.Message, 500),
+		message: "the API server rejected the pod: " + clip(last.Message, 500),
 		retryIn: last.Last.Add(restartBackoff.After(last.Count)).Sub(f.now),
 	}
 	// Every answer may contain another number. The recorded message stays until the next attempt, so that the status is

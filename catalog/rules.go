@@ -176,7 +176,7 @@ func recoverService(f *facts) decision {
 	d := promote(takeOver...).and(trimOutdated(f), createMissing(f, missing, false))
 	acts := len(d.creates)+len(d.promotes) > 0
 	if acts || len(f.pods.current) > 0 {
-		d = d.and(remove(1, ReasonPodOutdated, "the Pod was made from another spec and does not serve", f.pods.outdated...))
+		d = d.and(remove(1, ReasonPodOutdated, "the Pod was created from another spec and does not serve", f.pods.outdated...))
 	}
 	// 3. What is under way.
 	switch {
@@ -193,7 +193,7 @@ func recoverService(f *facts) decision {
 // rollOut decides while Pods of another spec serve. They stay until as many new Pods are ready as configured.
 func rollOut(f *facts) decision {
 	d := underWay(ReasonSpecRollout).and(trimOutdated(f))
-	removeOutdated := remove(1, ReasonPodOutdated, "Pods of the present spec serve", f.pods.outdated...)
+	removeOutdated := remove(1, ReasonPodOutdated, "Pods of the current spec serve", f.pods.outdated...)
 	ready := f.pods.current.ready()
 	candidates := f.pods.candidates.ready()
 	missing := f.config.Replicas - len(f.pods.current) - len(f.pods.candidates)
@@ -211,7 +211,7 @@ func rollOut(f *facts) decision {
 	return d.and(createForRollout(f, missing))
 }
 
-// refill decides while Pods of the present spec serve, but fewer than configured, or some are about to be evicted.
+// refill decides while Pods of the current spec serve, but fewer than configured, or some are about to be evicted.
 // New Pods are candidates until their content is known.
 func refill(f *facts) decision {
 	candidates := f.pods.candidates.ready()

@@ -19,9 +19,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestMistakesOfUsers checks for mistakes in a CatalogSource that have no test of their own what is done with the
-// Pods, and what the status and the Diagnostics report.
-func TestMistakesOfUsers(t *testing.T) {
+// TestInvalidSpecsAreReported checks which Pods are kept, and what the status and the Diagnostics report, for
+// mistakes in a CatalogSource that have no test of their own.
+func TestInvalidSpecsAreReported(t *testing.T) {
 	images := converged(t, catalog.Config{}, cool())
 	maps := mappedInput(t, catalog.Config{})
 	config := func(change func(*v1alpha1.GrpcPodConfig)) func(*catalog.Input) {
@@ -62,25 +62,25 @@ func TestMistakesOfUsers(t *testing.T) {
 		"no memory target": {images, config(func(c *v1alpha1.GrpcPodConfig) { c.MemoryTarget = new(resource.MustParse("0")) }),
 			outdated, catalog.ReasonAsExpected, "memoryTarget is 0"},
 		"no catalog directory": {images, config(func(c *v1alpha1.GrpcPodConfig) { c.ExtractContent = &v1alpha1.ExtractContentConfig{} }),
-			outdated, catalog.ReasonAsExpected, "catalogDir is no absolute path"},
+			outdated, catalog.ReasonAsExpected, "catalogDir is not an absolute path"},
 		"a relative catalog directory": {images, config(func(c *v1alpha1.GrpcPodConfig) {
 			c.ExtractContent = &v1alpha1.ExtractContentConfig{CatalogDir: "configs", CacheDir: "/cache"}
-		}), outdated, catalog.ReasonAsExpected, "catalogDir is no absolute path"},
+		}), outdated, catalog.ReasonAsExpected, "catalogDir is not an absolute path"},
 		"a relative cache directory": {images, config(func(c *v1alpha1.GrpcPodConfig) {
 			c.ExtractContent = &v1alpha1.ExtractContentConfig{CatalogDir: "/configs", CacheDir: "cache"}
-		}), outdated, catalog.ReasonAsExpected, "cacheDir is no absolute path"},
+		}), outdated, catalog.ReasonAsExpected, "cacheDir is not an absolute path"},
 		"a security context that is none": {images, config(func(c *v1alpha1.GrpcPodConfig) { c.SecurityContextConfig = "Restricted" }),
 			nil, catalog.ReasonSpecInvalid, "securityContextConfig must be legacy or restricted"},
 		"content settings on a config map": {maps, func(in *catalog.Input) {
 			config(func(c *v1alpha1.GrpcPodConfig) { c.ExtractContent = &v1alpha1.ExtractContentConfig{} })(in)
 			in.Pods.Items = nil
 		}, first, catalog.ReasonAsExpected, "extractContent has no effect on a config map"},
-		"replicas that are no number":   {images, annotated("olmcore/replicas", "two"), first, catalog.ReasonAsExpected, "the annotation olmcore/replicas cannot be used, the default is"},
-		"too many replicas":             {images, annotated("olmcore/replicas", "6"), first, catalog.ReasonAsExpected, "the annotation olmcore/replicas cannot be used"},
-		"no replicas":                   {images, annotated("olmcore/replicas", "0"), first, catalog.ReasonAsExpected, "the annotation olmcore/replicas cannot be used"},
-		"a policy that is none":         {images, annotated("olmcore/force-delete-policy", "always"), first, catalog.ReasonAsExpected, "the annotation olmcore/force-delete-policy cannot be used"},
-		"resources that are no JSON":    {images, annotated("olmcore/resources", "{"), first, catalog.ReasonAsExpected, "the annotation olmcore/resources cannot be used"},
-		"resources that are no amounts": {images, annotated("olmcore/resources", `{"requests":{"memory":"much"}}`), first, catalog.ReasonAsExpected, "the annotation olmcore/resources cannot be used"},
+		"replicas that are no number":   {images, annotated("olmcore/replicas", "two"), first, catalog.ReasonAsExpected, "the annotation olmcore/replicas is invalid, so the default is used"},
+		"too many replicas":             {images, annotated("olmcore/replicas", "6"), first, catalog.ReasonAsExpected, "the annotation olmcore/replicas is invalid, so the default is used"},
+		"no replicas":                   {images, annotated("olmcore/replicas", "0"), first, catalog.ReasonAsExpected, "the annotation olmcore/replicas is invalid, so the default is used"},
+		"a policy that is none":         {images, annotated("olmcore/force-delete-policy", "always"), first, catalog.ReasonAsExpected, "the annotation olmcore/force-delete-policy is invalid, so the default is used"},
+		"resources that are no JSON":    {images, annotated("olmcore/resources", "{"), first, catalog.ReasonAsExpected, "the annotation olmcore/resources is invalid, so the default is used"},
+		"resources that are no amounts": {images, annotated("olmcore/resources", `{"requests":{"memory":"much"}}`), first, catalog.ReasonAsExpected, "the annotation olmcore/resources is invalid, so the default is used"},
 		"a creation in the future counts as now": {images, func(in *catalog.Input) {
 			pollAgo(0, nil)(in)
 			in.CatalogSource.Status.LatestImageRegistryPoll = nil
@@ -161,8 +161,8 @@ func TestSpecProblemsAreReportedInTheStatus(t *testing.T) {
 	}
 }
 
-// TestAMessageThatOLMRecordedStays checks that a message is not written again only to escape its characters.
-func TestAMessageThatOLMRecordedStays(t *testing.T) {
+// TestMessageRecordedByOLMIsKept checks that a message is not written again only to escape its characters.
+func TestMessageRecordedByOLMIsKept(t *testing.T) {
 	const raw = "unknown sourcetype: x\u202e"
 	change := func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "x\u202e" }
 	out := reconcile(t, converged(t, catalog.Config{}, cool()), func(in *catalog.Input) {
@@ -174,9 +174,9 @@ func TestAMessageThatOLMRecordedStays(t *testing.T) {
 	require.Equal(t, raw, status.Status.Message)
 }
 
-// TestNamesThatAreNoServiceNameAreReported checks that a name that cannot be the name of a Service is reported, so
-// that the API server does not have to reject the Service.
-func TestNamesThatAreNoServiceNameAreReported(t *testing.T) {
+// TestInvalidServiceNamesAreReported checks that a catalog whose name is no valid Service name reports that, and
+// creates no Service that the API server would reject.
+func TestInvalidServiceNamesAreReported(t *testing.T) {
 	for name, valid := range map[string]bool{
 		"cool": true, "a.b": true, "a" + strings.Repeat("b", 62): true,
 		"a" + strings.Repeat("b", 63): false, "1cool": false, "Cool": false, "cool-": false, "cool.": false, "co_ol": false,

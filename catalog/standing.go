@@ -137,8 +137,8 @@ func checkPodSpec(cs *v1alpha1.CatalogSource) standing {
 	c := cs.Spec.GrpcPodConfig
 	switch {
 	case !serviceName.MatchString(cs.Name):
-		return invalidSpec("metadata.name", "the name gives no valid service name: it must start with a letter, "+
-			"hold only lower-case letters, digits, dashes and dots, and have at most 63 characters")
+		return invalidSpec("metadata.name", "the name results in no valid service name: it must start with a letter, "+
+			"contain only lower-case letters, digits, dashes and dots, and have at most 63 characters")
 	case c == nil:
 	case c.SecurityContextConfig != "" && c.SecurityContextConfig != v1alpha1.Legacy && c.SecurityContextConfig != v1alpha1.Restricted:
 		return invalidSpec("spec.grpcPodConfig.securityContextConfig", "securityContextConfig must be legacy or restricted")
@@ -159,7 +159,7 @@ func podConfigDiagnostics(cs *v1alpha1.CatalogSource) (list []olmcore.Diagnostic
 		list = append(list, olmcore.Diagnose(severity, reason, olmcore.RefOf(cs), "spec.grpcPodConfig."+field, "%s", message))
 	}
 	if c.MemoryTarget != nil && c.MemoryTarget.Sign() == 0 {
-		report(olmcore.Warning, ReasonPodConfigUnusual, "memoryTarget", "memoryTarget is 0: the registry collects garbage all the time")
+		report(olmcore.Warning, ReasonPodConfigUnusual, "memoryTarget", "memoryTarget is 0: the registry runs garbage collection constantly")
 	}
 	extract := c.ExtractContent
 	if extract == nil {
@@ -169,7 +169,7 @@ func podConfigDiagnostics(cs *v1alpha1.CatalogSource) (list []olmcore.Diagnostic
 		report(olmcore.Info, ReasonPodConfigIgnored, "extractContent", "extractContent has no effect on a config map")
 		return list
 	}
-	const relative = " is no absolute path: it counts from the working directory of the image"
+	const relative = " is not an absolute path: it is resolved from the working directory of the image"
 	if !strings.HasPrefix(extract.CatalogDir, "/") {
 		report(olmcore.Warning, ReasonPodConfigUnusual, "extractContent.catalogDir", "catalogDir"+relative)
 	}

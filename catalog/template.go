@@ -72,7 +72,7 @@ func Template(in TemplateInput) (olmcore.Result, error) {
 	if template != "" && problem == "" && cs.Spec.Image != image {
 		after := cs.DeepCopy()
 		after.Spec.Image = image
-		cause := olmcore.Cause{Reason: ReasonImageTemplateResolved, Message: "the image template gives another image"}
+		cause := olmcore.Cause{Reason: ReasonImageTemplateResolved, Message: "the image template resolves to another image"}
 		return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateOf(cs, after, cause)}}, nil
 	}
 	return templateStatus(in, image, problem), nil
@@ -88,7 +88,7 @@ func templateStatus(in TemplateInput, image, problem string) (r olmcore.Result) 
 	}
 	after := cs.DeepCopy()
 	after.Status.Conditions = conditions
-	cause := olmcore.Cause{Reason: ReasonStatusChanged, Message: "the recorded conditions are not those of the image template"}
+	cause := olmcore.Cause{Reason: ReasonStatusChanged, Message: "the recorded conditions do not match the image template"}
 	r.Actions = []olmcore.Action{olmcore.UpdateStatusOf(cs, after, cause)}
 	if cs.Annotations[annotationTemplate] != "" && problem != "" {
 		path := "metadata.annotations[" + annotationTemplate + "]"

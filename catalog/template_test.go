@@ -120,8 +120,9 @@ func TestTemplateAndReconcileKeepEachOthersConditions(t *testing.T) {
 	require.NotNil(t, meta.FindStatusCondition(status.Status.Conditions, catalog.ConditionResolvedImage))
 }
 
-// TestAnyTextMayBeATemplate checks that arbitrary text as a template causes no panic and is resolved or reported.
-func TestAnyTextMayBeATemplate(t *testing.T) {
+// TestArbitraryTemplateIsResolvedOrReported checks that arbitrary text as a template causes no panic and is
+// resolved or reported.
+func TestArbitraryTemplateIsResolvedOrReported(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		resolve(t, templated(rapid.String().Draw(t, "template")), rapid.String().Draw(t, "version"))
 	})

@@ -17,8 +17,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// bring is a resolution of what is in the Input that changes the Subscriptions named to a CSV, with the plan "p" made
-// for it.
+// bring returns a resolution of the Input that changes the named Subscriptions to a CSV, with the plan "p".
 func bring(in subscription.Input, csv string, names ...string) *subscription.Resolved {
 	r := &subscription.Resolved{Resolution: resolutionOf(in)}
 	r.Plan = olmcore.RefOf(newPlan("p", ""))
@@ -33,7 +32,7 @@ func bring(in subscription.Input, csv string, names ...string) *subscription.Res
 	return r
 }
 
-func TestAResolutionBecomesReferences(t *testing.T) {
+func TestResolutionSetsPlanReferences(t *testing.T) {
 	a := newSub("a", withCondition(v1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable", "x", 6))
 	b := newSub("b", follows("old", "other.v1"), installed, withCondition(v1alpha1.SubscriptionBundleUnpacking, "UnpackingInProgress", "", 6))
 	plan := newPlan("p", "", empty, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 3 })
@@ -58,7 +57,7 @@ func TestAResolutionBecomesReferences(t *testing.T) {
 	require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), other.State)
 	require.Equal(t, subscription.GateDeferred, gateOf(t, in))
 
-	t.Run("whatever the order of what the answer says", func(t *testing.T) {
+	t.Run("the order of the decisions does not matter", func(t *testing.T) {
 		shuffled := in
 		r := *in.Resolution
 		r.Resolution.Observed, r.Resolution.Decisions = slices.Clone(r.Resolution.Observed), slices.Clone(r.Resolution.Decisions)
@@ -68,7 +67,7 @@ func TestAResolutionBecomesReferences(t *testing.T) {
 		require.Equal(t, out, reconcile(t, shuffled))
 	})
 
-	t.Run("carried out, the same answer asks for nothing", func(t *testing.T) {
+	t.Run("an applied answer needs no action", func(t *testing.T) {
 		next := in
 		next.Subscriptions.Items = nil
 		for _, action := range out.Actions {
@@ -78,7 +77,7 @@ func TestAResolutionBecomesReferences(t *testing.T) {
 		require.True(t, again.Empty(), "%+v", again)
 		require.Equal(t, subscription.GateAnswered, gateOf(t, next))
 
-		t.Run("and a caller who lost it is told to resolve, to give the plan its content", func(t *testing.T) {
+		t.Run("a caller that lost the answer must resolve again to fill the plan", func(t *testing.T) {
 			next.Subscriptions.Items = next.Subscriptions.Items[:1] // b would ask anyway
 			next.Resolution = nil
 			require.Equal(t, subscription.GateNeeded, gateOf(t, next))
@@ -86,7 +85,7 @@ func TestAResolutionBecomesReferences(t *testing.T) {
 			require.Equal(t, subscription.GateNotNeeded, gateOf(t, next))
 		})
 	})
-	t.Run("when only one of two writes came through, the other is made again", func(t *testing.T) {
+	t.Run("a lost write is repeated", func(t *testing.T) {
 		in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 6)), newSub("b"), newPlan("p", "", empty, func(p *v1alpha1.InstallPlan) {
 			p.OwnerReferences = append(p.OwnerReferences, olmcore.OwnerReferenceTo(newSub("b")))
 		}))
@@ -98,15 +97,15 @@ func TestAResolutionBecomesReferences(t *testing.T) {
 	})
 }
 
-func TestASubscriptionThatGoesGetsNoPlan(t *testing.T) {
+func TestDeletedSubscriptionGetsNoPlan(t *testing.T) {
 	in := inputOf(newSub("a", func(s *v1alpha1.Subscription) { s.DeletionTimestamp = secondp(9) }), newPlan("p", "", empty))
 	in.Resolution = bring(in, "etcd.v1", "a")
 	require.Empty(t, reconcile(t, in).Actions)
 }
 
-// TestStaleFailureIsNotPublished: another manager has resolved the namespace since, and the Subscription waits for the
-// plan of that answer. If the old failure were published, two managers would overwrite each other's condition without
-// end.
+// TestStaleFailureIsNotPublished checks that the failure of a stale resolution is not written. Another manager
+// resolved the namespace since, and the Subscription waits for the InstallPlan of that answer. Otherwise two
+// managers would overwrite each other's condition endlessly.
 func TestStaleFailureIsNotPublished(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6))
 	in := inputOf(sub, newPlan("p", "RequiresApproval", manual(1)))
@@ -121,29 +120,29 @@ func TestStaleFailureIsNotPublished(t *testing.T) {
 	require.Equal(t, "constraints not satisfiable: no channel x", got.GetCondition(v1alpha1.SubscriptionResolutionFailed).Message)
 }
 
-func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
+func TestStaleResolutionWritesNothing(t *testing.T) {
 	plan := newPlan("p", "", empty)
 	for name, change := range map[string]func(in *subscription.Input){
-		"a Subscription came":         func(in *subscription.Input) { in.Subscriptions.Items = append(in.Subscriptions.Items, newSub("b")) },
-		"a Subscription is not there": func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].Name = "gone" },
-		"it was made anew":            func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].UID = "old" },
-		"its spec was edited":         func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].Generation = 9 },
-		"its CSV was installed":       func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].InstalledCSV = "x" },
-		"it moved on":                 func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].CurrentCSV = "x" },
-		"the resolution saw one more": func(in *subscription.Input) {
+		"a Subscription was created":       func(in *subscription.Input) { in.Subscriptions.Items = append(in.Subscriptions.Items, newSub("b")) },
+		"a Subscription was deleted":       func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].Name = "gone" },
+		"it was deleted and created again": func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].UID = "old" },
+		"its spec was edited":              func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].Generation = 9 },
+		"its CSV was installed":            func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].InstalledCSV = "x" },
+		"it follows another version":       func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].CurrentCSV = "x" },
+		"the resolution contains a deleted Subscription": func(in *subscription.Input) {
 			in.Resolution.Resolution.Observed = append(in.Resolution.Resolution.Observed, olmcore.SubscriptionFingerprint{Name: "b"})
 		},
-		"it moved on, to something else": func(in *subscription.Input) {
+		"it follows another version than the decided one": func(in *subscription.Input) {
 			in.Resolution.Resolution.Observed[0].CurrentCSV = "x"
 			in.Resolution.Resolution.Decisions[0].CurrentCSV = "y"
 		},
-		"it moved on, which was not decided": func(in *subscription.Input) {
+		"it follows another version, and the decision is about another Subscription": func(in *subscription.Input) {
 			in.Subscriptions.Items = append(in.Subscriptions.Items, newSub("b"))
 			in.Resolution = bring(*in, "etcd.v1", "b")
 			in.Resolution.Resolution.Observed[0].CurrentCSV = "x"
 		},
-		// Another worker's answer brought it, by a plan that never gets its steps.
-		"it moved on, by another plan": func(in *subscription.Input) {
+		// The answer of another worker changed it, with a plan that has no steps.
+		"it references another plan without steps": func(in *subscription.Input) {
 			follows("q", "etcd.v1")(in.Subscriptions.Items[0])
 			pending("InstallPlanNotYetReconciled", 6)(in.Subscriptions.Items[0])
 			in.InstallPlans.Items = append(in.InstallPlans.Items, newPlan("q", "", empty))
@@ -161,7 +160,7 @@ func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 			require.Len(t, out.Resolve.Subscriptions, len(in.Subscriptions.Items))
 		})
 	}
-	t.Run("one that has no plan is not carried out by another's", func(t *testing.T) {
+	t.Run("an answer without a plan is not applied by the plan of another answer", func(t *testing.T) {
 		in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 6)), plan)
 		in.Resolution = bring(inputOf(newSub("a")), "etcd.v1", "a")
 		in.Resolution.Plan = olmcore.Ref{}
@@ -169,7 +168,7 @@ func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 		require.Equal(t, subscription.GateNeeded, gateOf(t, in))
 		require.Equal(t, "StaleResolution", out.Resolve.Reason)
 	})
-	t.Run("one that was carried out before things went on is not mentioned", func(t *testing.T) {
+	t.Run("an answer that was applied is not reported as stale", func(t *testing.T) {
 		in := inputOf(newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete"), newCSV("etcd.v1"))
 		in.Resolution = bring(inputOf(newSub("a")), "etcd.v1", "a")
 		out := reconcile(t, in)
@@ -179,7 +178,7 @@ func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 }
 
 // OLM's cases: an unsatisfiable namespace, another error, and success after a failure.
-func TestAFailedResolutionShows(t *testing.T) {
+func TestFailedResolutionSetsTheCondition(t *testing.T) {
 	for name, tc := range map[string]struct {
 		failure         olmcore.ResolutionFailure
 		attempts        int
@@ -194,14 +193,14 @@ func TestAFailedResolutionShows(t *testing.T) {
 			"ConstraintsNotSatisfiable", "constraints not satisfiable: a", subscription.GateAnswered, 0},
 		"another error": {olmcore.ResolutionFailure{Message: "no catalog"}, 3, 0,
 			"ErrorPreventedResolution", "no catalog", subscription.GateAnswered, 40 * time.Millisecond},
-		"another error, in time": {olmcore.ResolutionFailure{Message: "no catalog"}, 3, 40 * time.Millisecond,
+		"another error, after the backoff": {olmcore.ResolutionFailure{Message: "no catalog"}, 3, 40 * time.Millisecond,
 			"ErrorPreventedResolution", "no catalog", subscription.GateNeeded, 0},
-		"another error, often": {olmcore.ResolutionFailure{Message: "no catalog"}, 1000, 0,
+		"another error, after many attempts": {olmcore.ResolutionFailure{Message: "no catalog"}, 1000, 0,
 			"ErrorPreventedResolution", "no catalog", subscription.GateAnswered, 5 * time.Minute},
 		"another error at an unknown time": {olmcore.ResolutionFailure{Message: "no catalog"}, 1, -1,
 			"ErrorPreventedResolution", "no catalog", subscription.GateAnswered, 0},
-		"something passing":          {olmcore.ResolutionFailure{Transient: true, Message: "cache"}, 1, 0, "", "", subscription.GateAnswered, time.Second},
-		"something passing, in time": {olmcore.ResolutionFailure{Transient: true, Message: "cache"}, 1, time.Second, "", "", subscription.GateNeeded, 0},
+		"a transient error":                    {olmcore.ResolutionFailure{Transient: true, Message: "cache"}, 1, 0, "", "", subscription.GateAnswered, time.Second},
+		"a transient error, after the backoff": {olmcore.ResolutionFailure{Transient: true, Message: "cache"}, 1, time.Second, "", "", subscription.GateNeeded, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(newSub("a"), newSub("b", follows("p", "other.v1"), pending("RequiresApproval", 6)),
@@ -245,7 +244,7 @@ func TestAFailedResolutionShows(t *testing.T) {
 	}
 }
 
-func TestOneSubscriptionLeftOutOfASolution(t *testing.T) {
+func TestSubscriptionOutsideTheSolutionReportsItsFailure(t *testing.T) {
 	in := inputOf(newSub("a"), newSub("b"), newPlan("p", "", empty))
 	in.Resolution = bring(in, "etcd.v1", "a")
 	in.Resolution.Resolution.Decisions[1].Failure = &olmcore.ResolutionFailure{Unsatisfiable: true, Message: "no such channel"}
@@ -257,7 +256,7 @@ func TestOneSubscriptionLeftOutOfASolution(t *testing.T) {
 	require.Nil(t, statusOf(t, in, out, "b").InstallPlanRef)
 }
 
-func TestANamespaceNeedsOneOperatorGroup(t *testing.T) {
+func TestNamespaceWithoutOneOperatorGroupIsBlocked(t *testing.T) {
 	for count, message := range map[int]string{0: "found 0 operatorGroups, expected 1", 2: "found 2 operatorGroups, expected 1"} {
 		in := inputOf(newSub("a"), newSub("b", follows("p", "etcd.v1"), pending("Installing", 6)), newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) {
 			p.OwnerReferences[0] = olmcore.OwnerReferenceTo(newSub("b"))
@@ -286,25 +285,25 @@ func TestANamespaceNeedsOneOperatorGroup(t *testing.T) {
 	}
 }
 
-func TestAPlanThatDoesNotAppear(t *testing.T) {
+func TestUnobservedPlanIsRequestedAgainAfterTheGracePeriod(t *testing.T) {
 	for name, tc := range map[string]struct {
 		at      time.Duration // the resolution, before now; negative: not known
 		change  func(*subscription.Input)
 		gate    subscription.Gate
 		requeue time.Duration
 	}{
-		"is waited for":                      {at: time.Second, gate: subscription.GateAnswered, requeue: time.Second},
-		"is waited for until the grace ends": {at: 9500 * time.Millisecond, gate: subscription.GateAnswered, requeue: 500 * time.Millisecond},
-		"is given up":                        {at: 10 * time.Second, gate: subscription.GateNeeded},
-		"is given up by the last update":     {at: -1, gate: subscription.GateNeeded},
-		"is given up on a live read":         {at: 0, change: func(in *subscription.Input) { in.Live = true }, gate: subscription.GateNeeded},
-		"is given up when its deletion was witnessed": {at: 0, gate: subscription.GateNeeded, change: func(in *subscription.Input) {
+		"is waited for":                                           {at: time.Second, gate: subscription.GateAnswered, requeue: time.Second},
+		"is waited for until the grace ends":                      {at: 9500 * time.Millisecond, gate: subscription.GateAnswered, requeue: 500 * time.Millisecond},
+		"is requested again after the grace period":               {at: 10 * time.Second, gate: subscription.GateNeeded},
+		"is requested again if the time of the answer is unknown": {at: -1, gate: subscription.GateNeeded},
+		"is requested again after a live read":                    {at: 0, change: func(in *subscription.Input) { in.Live = true }, gate: subscription.GateNeeded},
+		"is requested again after its deletion was observed": {at: 0, gate: subscription.GateNeeded, change: func(in *subscription.Input) {
 			in.Observations = []subscription.Observation{{At: now, Plan: newPlan("p", ""), Deleted: true}}
 		}},
-		"is not taken for another of its name": {at: time.Second, gate: subscription.GateAnswered, requeue: time.Second, change: func(in *subscription.Input) {
+		"is not replaced by a plan of the same name": {at: time.Second, gate: subscription.GateAnswered, requeue: time.Second, change: func(in *subscription.Input) {
 			in.InstallPlans.Items = []*v1alpha1.InstallPlan{newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.UID = "other" })}
 		}},
-		"is not taken while it is deleted": {at: time.Second, gate: subscription.GateAnswered, requeue: time.Second, change: func(in *subscription.Input) {
+		"is not referenced while it is being deleted": {at: time.Second, gate: subscription.GateAnswered, requeue: time.Second, change: func(in *subscription.Input) {
 			in.InstallPlans.Items = []*v1alpha1.InstallPlan{newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(1) })}
 		}},
 		"does not exist yet": {at: time.Hour, gate: subscription.GateAnswered, change: func(in *subscription.Input) { in.Resolution.Plan = olmcore.Ref{} }},
@@ -329,7 +328,7 @@ func TestAPlanThatDoesNotAppear(t *testing.T) {
 	}
 }
 
-func TestNothingToInstallChangesOnlyTheCSV(t *testing.T) {
+func TestResolutionWithoutPlanSetsOnlyCurrentCSV(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.Resolution = bring(in, "etcd.v1", "a")
 	in.Resolution.Plan, in.Resolution.Resolution.Operators = olmcore.Ref{}, nil
@@ -339,22 +338,21 @@ func TestNothingToInstallChangesOnlyTheCSV(t *testing.T) {
 	require.Zero(t, got.InstallPlanGeneration)
 }
 
-// TestGate is the table of who needs a resolution.
-func TestGate(t *testing.T) {
+func TestWhichSubscriptionsNeedAResolution(t *testing.T) {
 	deleting := func(s *v1alpha1.Subscription) { s.DeletionTimestamp = secondp(9) }
 	for name, tc := range map[string]struct {
 		objects []olmcore.Object
 		want    subscription.Gate
 	}{
-		"a new one":                                 {[]olmcore.Object{newSub("a")}, subscription.GateNeeded},
-		"a new one that is deleted":                 {[]olmcore.Object{newSub("a", deleting)}, subscription.GateNotNeeded},
-		"one without a spec":                        {[]olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec = nil })}, subscription.GateNotNeeded},
-		"one that waits":                            {[]olmcore.Object{newSub("a", follows("p", "x"), pending("Installing", 6)), newPlan("p", "Installing")}, subscription.GateNotNeeded},
-		"one that waits for a plan without content": {[]olmcore.Object{newSub("a", follows("p", "x"), pending("InstallPlanNotYetReconciled", 6)), newPlan("p", "", empty)}, subscription.GateNeeded},
-		"one that waits and a new one":              {[]olmcore.Object{newSub("a", follows("p", "x"), pending("Installing", 6)), newSub("b"), newPlan("p", "Installing")}, subscription.GateNeeded},
-		"one that is installed":                     {[]olmcore.Object{newSub("a", follows("p", "x"), installed), newPlan("p", "Complete"), newCSV("x")}, subscription.GateNeeded},
-		"one that has failed and fails forward":     {[]olmcore.Object{newSub("a", follows("p", "x"), withCondition("InstallPlanFailed", "InstallPlanFailed", "", 6), func(s *v1alpha1.Subscription) { s.Status.State = "UpgradeFailed" }), newPlan("p", "Failed")}, subscription.GateNeeded},
-		"one whose status is written first":         {[]olmcore.Object{newSub("a", follows("p", "x")), newSub("b"), newPlan("p", "Installing")}, subscription.GateDeferred},
+		"a new Subscription":                                 {[]olmcore.Object{newSub("a")}, subscription.GateNeeded},
+		"a new Subscription that is being deleted":           {[]olmcore.Object{newSub("a", deleting)}, subscription.GateNotNeeded},
+		"a Subscription without a spec":                      {[]olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec = nil })}, subscription.GateNotNeeded},
+		"a Subscription that waits for its plan":             {[]olmcore.Object{newSub("a", follows("p", "x"), pending("Installing", 6)), newPlan("p", "Installing")}, subscription.GateNotNeeded},
+		"a Subscription that waits for a plan without steps": {[]olmcore.Object{newSub("a", follows("p", "x"), pending("InstallPlanNotYetReconciled", 6)), newPlan("p", "", empty)}, subscription.GateNeeded},
+		"a waiting and a new Subscription":                   {[]olmcore.Object{newSub("a", follows("p", "x"), pending("Installing", 6)), newSub("b"), newPlan("p", "Installing")}, subscription.GateNeeded},
+		"an installed Subscription":                          {[]olmcore.Object{newSub("a", follows("p", "x"), installed), newPlan("p", "Complete"), newCSV("x")}, subscription.GateNeeded},
+		"a failed Subscription that fails forward":           {[]olmcore.Object{newSub("a", follows("p", "x"), withCondition("InstallPlanFailed", "InstallPlanFailed", "", 6), func(s *v1alpha1.Subscription) { s.Status.State = "UpgradeFailed" }), newPlan("p", "Failed")}, subscription.GateNeeded},
+		"a Subscription whose status is written first":       {[]olmcore.Object{newSub("a", follows("p", "x")), newSub("b"), newPlan("p", "Installing")}, subscription.GateDeferred},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(tc.objects...)
@@ -376,9 +374,10 @@ func TestEqualRequestsHaveEqualFingerprints(t *testing.T) {
 	require.NotEqual(t, one.Fingerprint, three.Fingerprint)
 }
 
-// TestAWaitingSubscriptionFollowsTheNewestPlan that brings its version: "b" joins, and the plan made for it brings what
-// "a" waits for, too.
-func TestAWaitingSubscriptionFollowsTheNewestPlan(t *testing.T) {
+// TestWaitingSubscriptionMovesOnceItsPlanEnded checks which InstallPlan Subscription a references after
+// Subscription b was added. The new plan installs the versions of both. Subscription a references it only after its
+// old plan ended.
+func TestWaitingSubscriptionMovesOnceItsPlanEnded(t *testing.T) {
 	at := func(generation int) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) { p.Spec.Generation = generation }
 	}
@@ -396,7 +395,7 @@ func TestAWaitingSubscriptionFollowsTheNewestPlan(t *testing.T) {
 		"the old one waits": {
 			old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "", empty, at(2), both), want: "old",
 		},
-		"both wait by now": {
+		"both plans wait for approval": {
 			old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "RequiresApproval", manual(1), at(2), both),
 			want: "old",
 		},
@@ -407,15 +406,15 @@ func TestAWaitingSubscriptionFollowsTheNewestPlan(t *testing.T) {
 			old:  newPlan("old", "Failed", installedIs(corev1.ConditionFalse, "Superseded", "superseded by InstallPlan p", 9)),
 			made: newPlan("p", "", empty, at(2), both), want: "p",
 		},
-		"the old one failed":                         {old: newPlan("old", "Failed", broken), made: newPlan("p", "", empty, at(2), both), want: "p"},
-		"the old one is approved":                    {old: newPlan("old", "RequiresApproval", manual(2)), made: newPlan("p", "", empty, at(2), both), want: "old"},
-		"the old one runs":                           {old: newPlan("old", "Installing", manual(2), started(9)), made: newPlan("p", "", empty, at(2), both), want: "old"},
-		"the old one is the newer":                   {old: newPlan("old", "RequiresApproval", manual(1), at(3)), made: newPlan("p", "", empty, at(2), both), want: "old"},
-		"the new one brings another version":         {old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "", empty, at(2), brings("vault.v1")), want: "old"},
-		"the new one has ended":                      {old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "Failed", broken, at(2), both), want: "old"},
-		"the version is there":                       {old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "", empty, at(2), both), csv: newCSV("etcd.v1"), want: "old"},
-		"nothing else is decided":                    {old: newPlan("old", "Failed", broken), made: newPlan("p", "", empty, at(2), both), alone: true, want: "old"},
-		"nothing else, and the old one has no steps": {old: newPlan("old", "", empty), made: newPlan("p", "", empty, at(2), both), alone: true, want: "p"},
+		"the old one failed":                     {old: newPlan("old", "Failed", broken), made: newPlan("p", "", empty, at(2), both), want: "p"},
+		"the old one is approved":                {old: newPlan("old", "RequiresApproval", manual(2)), made: newPlan("p", "", empty, at(2), both), want: "old"},
+		"the old one runs":                       {old: newPlan("old", "Installing", manual(2), started(9)), made: newPlan("p", "", empty, at(2), both), want: "old"},
+		"the old plan has the higher generation": {old: newPlan("old", "RequiresApproval", manual(1), at(3)), made: newPlan("p", "", empty, at(2), both), want: "old"},
+		"the new one brings another version":     {old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "", empty, at(2), brings("vault.v1")), want: "old"},
+		"the new plan failed":                    {old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "Failed", broken, at(2), both), want: "old"},
+		"the CSV exists":                         {old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "", empty, at(2), both), csv: newCSV("etcd.v1"), want: "old"},
+		"the answer changes no Subscription":     {old: newPlan("old", "Failed", broken), made: newPlan("p", "", empty, at(2), both), alone: true, want: "old"},
+		"the answer changes no Subscription, and the old plan has no steps": {old: newPlan("old", "", empty), made: newPlan("p", "", empty, at(2), both), alone: true, want: "p"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newSub("a", follows("old", "etcd.v1"), pending("RequiresApproval", 6))
@@ -442,9 +441,10 @@ func TestAWaitingSubscriptionFollowsTheNewestPlan(t *testing.T) {
 	}
 }
 
-// TestASubscriptionIsMovedFromAPlanWithoutSteps: a plan that was never given its steps is left for the plan of the
-// answer, if that brings what the Subscription waits for; the answer decides nothing new about it.
-func TestASubscriptionIsMovedFromAPlanWithoutSteps(t *testing.T) {
+// TestSubscriptionLeavesAPlanWithoutSteps checks that a Subscription leaves an InstallPlan without steps for the
+// plan of the answer, if that plan installs the version that the Subscription waits for. The answer itself changes
+// nothing about the Subscription.
+func TestSubscriptionLeavesAPlanWithoutSteps(t *testing.T) {
 	other := func(s *v1alpha1.Subscription) {
 		s.Name, s.UID, s.Spec.Package, s.Labels = "b", "b-uid", "vault", map[string]string{"operators.coreos.com/vault.ops": ""}
 	}
@@ -453,15 +453,15 @@ func TestASubscriptionIsMovedFromAPlanWithoutSteps(t *testing.T) {
 		changed bool // the answer changes another Subscription
 		stays   bool
 	}{
-		"an answer that changes nothing":   {},
-		"an answer that changes another":   {changed: true},
-		"its plan has steps":               {func(in *subscription.Input) { in.InstallPlans.Items[0] = newPlan("old", "Installing") }, false, true},
-		"its plan is another by that name": {func(in *subscription.Input) { in.InstallPlans.Items[0].UID = "another" }, false, true},
-		"its plan is out of sight for a moment": {func(in *subscription.Input) {
+		"an answer that changes nothing": {},
+		"an answer that changes another": {changed: true},
+		"its plan has steps":             {func(in *subscription.Input) { in.InstallPlans.Items[0] = newPlan("old", "Installing") }, false, true},
+		"its plan has another UID":       {func(in *subscription.Input) { in.InstallPlans.Items[0].UID = "another" }, false, true},
+		"its plan is not observed for a moment": {func(in *subscription.Input) {
 			in.InstallPlans.Items, in.Subscriptions.Items[0].Status.LastUpdated = in.InstallPlans.Items[1:], second(58)
 		}, false, true},
-		"the new one is out of sight": {func(in *subscription.Input) { in.InstallPlans.Items = in.InstallPlans.Items[:1] }, false, true},
-		"the new one brings something else": {func(in *subscription.Input) {
+		"the new plan is not observed": {func(in *subscription.Input) { in.InstallPlans.Items = in.InstallPlans.Items[:1] }, false, true},
+		"the new plan installs another version": {func(in *subscription.Input) {
 			in.InstallPlans.Items[1].Spec.ClusterServiceVersionNames = []string{"vault.v1"}
 		}, false, true},
 		"it is being deleted":         {func(in *subscription.Input) { in.Subscriptions.Items[0].DeletionTimestamp = secondp(9) }, false, true},
@@ -492,9 +492,9 @@ func TestASubscriptionIsMovedFromAPlanWithoutSteps(t *testing.T) {
 	}
 }
 
-// TestAStaleAnswerIsMentionedUntilItIsCarriedOut: of an answer from other Subscriptions only what is left to do of it
-// is worth a word.
-func TestAStaleAnswerIsMentionedUntilItIsCarriedOut(t *testing.T) {
+// TestStaleAnswerIsReportedUntilItIsApplied checks that StaleResolution is reported only while a decision of the
+// stale answer is not applied.
+func TestStaleAnswerIsReportedUntilItIsApplied(t *testing.T) {
 	follow := func(change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscription { return newSub("a", change...) }
 	noPlan := func(in *subscription.Input) { in.Resolution.Plan = olmcore.Ref{} }
 	for name, tc := range map[string]struct {
@@ -530,23 +530,23 @@ func TestAStaleAnswerIsMentionedUntilItIsCarriedOut(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatWasCarriedOutIsSpent: a Subscription was made to forget a complete plan because its CSV is gone. The
-// answer that made the plan would bring nothing again.
-func TestAnAnswerThatWasCarriedOutIsSpent(t *testing.T) {
+// TestAppliedAnswerIsNotAppliedAgain checks that a new resolution is requested if the reference to a complete
+// InstallPlan was cleared because its CSV is gone. The answer that created the plan would install nothing.
+func TestAppliedAnswerIsNotAppliedAgain(t *testing.T) {
 	complete := newPlan("p", "Complete", started(3), done(9))
 	for name, tc := range map[string]struct {
 		change func(in *subscription.Input)
 		spent  bool
 	}{
-		"as it is":                     {func(*subscription.Input) {}, true},
-		"at an unknown time":           {func(in *subscription.Input) { in.Resolution.At = time.Time{} }, true},
-		"the answer is newer":          {func(in *subscription.Input) { in.Resolution.At = second(6).Time }, false},
-		"the answer is of that second": {func(in *subscription.Input) { in.Resolution.At = second(5).Add(time.Second / 2) }, true},
-		"the plan runs":                {func(in *subscription.Input) { in.InstallPlans.Items[0] = newPlan("p", "Installing") }, false},
+		"the CSV was deleted": {func(*subscription.Input) {}, true},
+		"at an unknown time":  {func(in *subscription.Input) { in.Resolution.At = time.Time{} }, true},
+		"the answer is newer": {func(in *subscription.Input) { in.Resolution.At = second(6).Time }, false},
+		"the answer is of the second of the plan's creation": {func(in *subscription.Input) { in.Resolution.At = second(5).Add(time.Second / 2) }, true},
+		"the plan runs": {func(in *subscription.Input) { in.InstallPlans.Items[0] = newPlan("p", "Installing") }, false},
 		"the CSV is there": {func(in *subscription.Input) {
 			in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, newCSV("etcd.v1"))
 		}, false},
-		"it is nothing that was decided": {func(in *subscription.Input) { in.Resolution.Resolution.Decisions[0].Changed = false }, false},
+		"the answer does not change the Subscription": {func(in *subscription.Input) { in.Resolution.Resolution.Decisions[0].Changed = false }, false},
 		"the Subscription refers to another plan": {func(in *subscription.Input) {
 			follows("q", "")(in.Subscriptions.Items[0])
 			in.InstallPlans.Items = append(in.InstallPlans.Items, newPlan("q", "Complete"))

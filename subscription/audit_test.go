@@ -23,7 +23,7 @@ func auditOf(t require.TestingT, in subscription.Input) []audit.Finding {
 	return findings
 }
 
-func TestANamespaceInOrderHasNoFindings(t *testing.T) {
+func TestAuditFindsNothingInAConvergedNamespace(t *testing.T) {
 	for _, n := range []int{0, 1, 10} {
 		in := convergedInput(n)
 		in.Now = in.Now.Add(time.Hour)
@@ -50,9 +50,9 @@ func reversed(in subscription.Input) subscription.Input {
 	return in
 }
 
-// TestRepairsEndTheirFindings: of any namespace, running what is safe leaves nothing that is safe to run, and each
-// repair ends its own finding. Nothing observed is written to.
-func TestRepairsEndTheirFindings(t *testing.T) {
+// TestRepairsRemoveTheirFindings checks for any namespace that no safe repair is left after all safe repairs ran,
+// and that each repair removes its own finding. No observed object is modified.
+func TestRepairsRemoveTheirFindings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		in.Now = in.Now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 60}).Draw(t, "minutes")) * time.Minute)

@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// convergedInput is a namespace of n Subscriptions that have all they want, with the five plans that OLM keeps, each
-// owned by all Subscriptions as OLM makes it.
+// convergedInput returns a converged namespace of n Subscriptions, with the five plans that OLM keeps. All
+// Subscriptions own each plan, as in OLM.
 func convergedInput(n int) subscription.Input { return convergedWith(n, 5) }
 
 func convergedWith(n, plans int) subscription.Input {
@@ -74,7 +74,7 @@ func withCatalogs(in subscription.Input) subscription.Input {
 	return in
 }
 
-// sizes are the namespaces that are measured.
+// sizes contains the numbers of Subscriptions that are measured.
 var sizes = []int{1, 10, 100, 1000}
 
 // full is a namespace at rest with four catalogs, histories and an answer.
@@ -85,7 +85,7 @@ func full(t require.TestingT, n int) subscription.Input {
 	return in
 }
 
-func TestANamespaceAtRestWithItsCheckpointCostsNoAllocation(t *testing.T) {
+func TestReconcileWithCheckpointAllocatesNothing(t *testing.T) {
 	waiting := inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), newPlan("p", "RequiresApproval", manual(1)))
 	for name, in := range map[string]subscription.Input{
 		"no Subscription": inputOf(), "waiting for a plan": answered(waiting), "waiting, no answer": waiting,
@@ -105,8 +105,9 @@ func TestANamespaceAtRestWithItsCheckpointCostsNoAllocation(t *testing.T) {
 	}
 }
 
-// TestTheCheckpointIsSound: whatever changes, it lets go or the answer stays the same.
-func TestTheCheckpointIsSound(t *testing.T) {
+// TestCheckpointIsInvalidOnceTheResultWouldChange checks that a Checkpoint is invalid after every change of the
+// Input that changes the Outcome.
+func TestCheckpointIsInvalidOnceTheResultWouldChange(t *testing.T) {
 	in := full(t, 2)
 	in.Catalogs.Probes = map[types.NamespacedName]subscription.Probe{{Namespace: "olm", Name: "a"}: {Healthy: true}}
 	in.Catalogs.Entries = []subscription.Entry{entryOf("package-0000.v1.2.3", nil, nil, nil)}
@@ -147,17 +148,17 @@ func measure(b *testing.B, n int, in subscription.Input) {
 	}
 }
 
-// BenchmarkAtRest has four catalogs, histories and an answer.
+// BenchmarkAtRest measures a converged namespace with four catalogs, histories and an answer.
 func BenchmarkAtRest(b *testing.B) {
 	for _, n := range sizes {
 		measure(b, n, full(b, n))
 	}
 }
 
-// BenchmarkManyPlans has a plan of its own for each Subscription.
+// BenchmarkManyPlans measures a namespace with a separate plan for each Subscription.
 func BenchmarkManyPlans(b *testing.B) { measure(b, 300, convergedWith(300, 300)) }
 
-// BenchmarkOneChange is a namespace with four catalogs in which one plan moved on.
+// BenchmarkOneChange measures a namespace with four catalogs in which one plan entered another stage.
 func BenchmarkOneChange(b *testing.B) {
 	for _, n := range sizes {
 		in := withCatalogs(convergedInput(n))

@@ -286,7 +286,7 @@ func setCatalogHealth(f *facts, d draft, known *catalogFacts) draft {
 			change = v1alpha1.CatalogSourcesDeleted
 		}
 		d = d.report(f, olmcore.Info, ReasonCatalogsChanged, "status.catalogHealth",
-			"the catalogs are others than before, or their health is: %s", change)
+			"the catalogs or their health changed: %s", change)
 	}
 	if !known.deprecation.known && showsDeprecation(f) {
 		d = d.report(f, olmcore.Info, ReasonDeprecationUnknown, "status.conditions",

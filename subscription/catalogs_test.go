@@ -51,9 +51,9 @@ func saysHealth(status corev1.ConditionStatus, reason, message string) func(*v1a
 
 const allHealthy = "all available catalogsources are healthy"
 
-// TestCatalogHealth goes through the cases of OLM's UpdateHealth and catalogHealth tests, and the ones that it gets
-// wrong.
-func TestCatalogHealth(t *testing.T) {
+// TestCatalogHealthCondition checks the condition and the recorded health for the cases of OLM's UpdateHealth and
+// catalogHealth tests, and for cases that OLM gets wrong.
+func TestCatalogHealthCondition(t *testing.T) {
 	cool, sick := newCatalog("olm", "cool", true), newCatalog("olm", "cool", false)
 	other, ill := newCatalog("olm", "other", true), newCatalog("olm", "other", false)
 	mine := newCatalog(ns, "mine", true)
@@ -66,22 +66,30 @@ func TestCatalogHealth(t *testing.T) {
 	}{
 		"without catalogs nothing can be resolved": {newSub("a"), sources(),
 			"True/NoCatalogSourcesFound: dependency resolution requires at least one catalogsource", ""},
-		"without catalogs it is said once": {newSub("a", saysHealth("True", "NoCatalogSourcesFound", "dependency resolution requires at least one catalogsource")), sources(), "", ""},
-		"the last catalog went": {newSub("a", records(cool), healthy), sources(),
+		"without catalogs the condition is written once": {newSub("a", saysHealth("True", "NoCatalogSourcesFound", "dependency resolution requires at least one catalogsource")), sources(), "", ""},
+		"the last catalog was deleted": {newSub("a", records(cool), healthy), sources(),
 			"True/NoCatalogSourcesFound: dependency resolution requires at least one catalogsource", ""},
 		"the targeted catalog is unhealthy": {newSub("a", records(sick)), sources(sick),
 			"True/UnhealthyCatalogSourceFound: targeted catalogsource olm/cool unhealthy", "olm/cool=false@3"},
-		"the same again":                     {newSub("a", records(sick), unhealthy), sources(sick), "", "olm/cool=false@3"},
-		"healthy, the same again":            {newSub("a", records(cool, other), healthy), sources(cool, other), "", "olm/cool=true@3 olm/other=true@3"},
-		"recorded in another order":          {newSub("a", records(other, cool), healthy), sources(cool, other), "", "olm/other=true@3 olm/cool=true@3"},
-		"the targeted catalog heals":         {newSub("a", records(sick), unhealthy), sources(cool), "False/AllCatalogSourcesHealthy: " + allHealthy, "olm/cool=true@60"},
-		"what OLM says in its first round":   {newSub("a", records(cool), saysHealth("False", "CatalogSourcesUpdated", allHealthy)), sources(cool), "False/AllCatalogSourcesHealthy: " + allHealthy, "olm/cool=true@3"},
-		"another one in place of the target": {newSub("a", records(cool), healthy), sources(other), "True/UnhealthyCatalogSourceFound: targeted catalogsource olm/cool missing", "olm/other=true@60"},
+		"the targeted catalog is still unhealthy": {newSub("a", records(sick), unhealthy), sources(sick), "", "olm/cool=false@3"},
+		"all catalogs are still healthy": {
+			newSub("a", records(cool, other), healthy), sources(cool, other), "", "olm/cool=true@3 olm/other=true@3",
+		},
+		"recorded in another order": {
+			newSub("a", records(other, cool), healthy), sources(cool, other), "", "olm/other=true@3 olm/cool=true@3",
+		},
+		"the targeted catalog becomes healthy": {
+			newSub("a", records(sick), unhealthy), sources(cool), "False/AllCatalogSourcesHealthy: " + allHealthy, "olm/cool=true@60",
+		},
+		"the reason that OLM writes first":                 {newSub("a", records(cool), saysHealth("False", "CatalogSourcesUpdated", allHealthy)), sources(cool), "False/AllCatalogSourcesHealthy: " + allHealthy, "olm/cool=true@3"},
+		"the targeted catalog was replaced by another one": {newSub("a", records(cool), healthy), sources(other), "True/UnhealthyCatalogSourceFound: targeted catalogsource olm/cool missing", "olm/other=true@60"},
 		"a global catalog appears": {newSub("a", records(mine), saysHealth("True", "UnhealthyCatalogSourceFound", "targeted catalogsource olm/cool missing")), sources(mine, cool),
 			"False/AllCatalogSourcesHealthy: " + allHealthy, "olm/cool=true@60 ops/mine=true@3"},
 		"another target is chosen": {newSub("a", records(other), saysHealth("True", "UnhealthyCatalogSourceFound", "targeted catalogsource olm/gone missing"),
 			func(s *v1alpha1.Subscription) { s.Spec.CatalogSource = "other" }), sources(other), "False/AllCatalogSourcesHealthy: " + allHealthy, "olm/other=true@3"},
-		"a catalog goes": {newSub("a", records(cool, other), healthy), sources(cool), "False/AllCatalogSourcesHealthy: " + allHealthy, "olm/cool=true@3"},
+		"a catalog was deleted": {
+			newSub("a", records(cool, other), healthy), sources(cool), "False/AllCatalogSourcesHealthy: " + allHealthy, "olm/cool=true@3",
+		},
 		"a spec becomes invalid": {newSub("a", records(cool), healthy), sources(invalidCatalog("olm", "cool")),
 			"True/UnhealthyCatalogSourceFound: targeted catalogsource olm/cool unhealthy", "olm/cool=false@60"},
 		"another catalog is unhealthy": {newSub("a", records(cool, other), healthy), sources(ill, cool),
@@ -90,7 +98,7 @@ func TestCatalogHealth(t *testing.T) {
 			"True/UnhealthyCatalogSourceFound: catalogsources olm/other, olm/zzz unhealthy", "olm/cool=true@3 olm/other=false@3 olm/zzz=false@60"},
 		"a change after a change is not dropped": {newSub("a", records(cool), saysHealth("False", "CatalogSourcesUpdated", allHealthy)), sources(sick),
 			"True/UnhealthyCatalogSourceFound: targeted catalogsource olm/cool unhealthy", "olm/cool=false@60"},
-		"a probe knows better than the status": {newSub("a", records(cool), healthy),
+		"a probe overrides the status": {newSub("a", records(cool), healthy),
 			&subscription.Catalogs{Sources: sources(cool).Sources, Probes: map[types.NamespacedName]subscription.Probe{{Namespace: "olm", Name: "cool"}: {}}},
 			"True/UnhealthyCatalogSourceFound: targeted catalogsource olm/cool unhealthy", "olm/cool=false@60"},
 		"no target is given": {newSub("a", func(s *v1alpha1.Subscription) { s.Spec.CatalogSource, s.Spec.CatalogSourceNamespace = "", "" }, records(cool)), sources(cool),
@@ -99,7 +107,7 @@ func TestCatalogHealth(t *testing.T) {
 			"False/AllCatalogSourcesHealthy: " + allHealthy, "olm/cool=true@60"},
 		"without UIDs, recorded in another order": {newSub("a", records(nameless("other", false), nameless("cool", true)), saysHealth("True", "UnhealthyCatalogSourceFound", "catalogsource olm/other unhealthy")),
 			sources(nameless("cool", true), nameless("other", false)), "", "olm/other=false@3 olm/cool=true@3"},
-		"a record of nothing": {newSub("a", func(s *v1alpha1.Subscription) {
+		"a record without a reference": {newSub("a", func(s *v1alpha1.Subscription) {
 			s.Status.CatalogHealth = []v1alpha1.SubscriptionCatalogHealth{{}}
 		}, healthy), sources(cool), "False/AllCatalogSourcesHealthy: " + allHealthy, "olm/cool=true@60"},
 	} {
@@ -127,8 +135,8 @@ func TestCatalogHealth(t *testing.T) {
 	}
 }
 
-// TestARecordNamesItsCatalog: what is recorded is a whole reference.
-func TestARecordNamesItsCatalog(t *testing.T) {
+// TestCatalogHealthReferencesItsCatalog checks that status.catalogHealth contains complete references.
+func TestCatalogHealthReferencesItsCatalog(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.Catalogs = sources(newCatalog("olm", "cool", true))
 	require.Equal(t, []v1alpha1.SubscriptionCatalogHealth{{
@@ -137,14 +145,14 @@ func TestARecordNamesItsCatalog(t *testing.T) {
 	}}, statusOf(t, in, reconcile(t, in), "a").CatalogHealth)
 }
 
-// nameless is a catalog whose UID is not known.
+// nameless returns a catalog without a UID.
 func nameless(name string, healthy bool) *v1alpha1.CatalogSource {
 	c := newCatalog("olm", name, healthy)
 	c.UID = ""
 	return c
 }
 
-func TestAFailedProbeChangesNothing(t *testing.T) {
+func TestFailedProbeKeepsTheRecordedHealth(t *testing.T) {
 	cool := newCatalog("olm", "cool", true)
 	in := answered(inputOf(newSub("a", records(cool), saysHealth("False", "AllCatalogSourcesHealthy", allHealthy)), newSub("b")))
 	in.Catalogs = sources(cool)
@@ -159,7 +167,7 @@ func TestAFailedProbeChangesNothing(t *testing.T) {
 	require.False(t, b.CatalogHealth[0].Healthy)
 }
 
-func TestGatherCatalogs(t *testing.T) {
+func TestGatherReadsLocalAndGlobalCatalogs(t *testing.T) {
 	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{
 		newCatalog("olm", "b", true), newCatalog("olm", "a", true), newCatalog(ns, "own", true), newCatalog("elsewhere", "x", true)}, olmcore.Everything)
 	require.NoError(t, err)
@@ -183,7 +191,7 @@ func entryOf(bundle string, deprecations ...*string) subscription.Entry {
 }
 
 // OLM's cases: deprecations at three levels, coming and going.
-func TestDeprecation(t *testing.T) {
+func TestDeprecationConditions(t *testing.T) {
 	says := func(t v1alpha1.SubscriptionConditionType, message string) func(*v1alpha1.Subscription) {
 		return withCondition(t, "", message, 3)
 	}
@@ -197,20 +205,20 @@ func TestDeprecation(t *testing.T) {
 	}{
 		"all three levels": {newSub("a", has), []subscription.Entry{entryOf("etcd.v1", new("p"), new("c"), new("b"))},
 			"PackageDeprecated=olm.package/etcd: p ChannelDeprecated=olm.channel/stable: c BundleDeprecated=olm.bundle/etcd.v1: b Deprecated=olm.package/etcd: p; olm.channel/stable: c; olm.bundle/etcd.v1: b", ""},
-		"said already": {newSub("a", has, says("BundleDeprecated", "olm.bundle/etcd.v1: b"), says("PackageDeprecated", "olm.package/etcd: p"), says("Deprecated", "olm.package/etcd: p; olm.bundle/etcd.v1: b")),
+		"already reported": {newSub("a", has, says("BundleDeprecated", "olm.bundle/etcd.v1: b"), says("PackageDeprecated", "olm.package/etcd: p"), says("Deprecated", "olm.package/etcd: p; olm.bundle/etcd.v1: b")),
 			[]subscription.Entry{entryOf("etcd.v1", new("p"), nil, new("b"))}, "BundleDeprecated=olm.bundle/etcd.v1: b PackageDeprecated=olm.package/etcd: p Deprecated=olm.package/etcd: p; olm.bundle/etcd.v1: b", ""},
-		"one level goes":                  {newSub("a", has, says("BundleDeprecated", "olm.bundle/etcd.v1: b"), says("PackageDeprecated", "olm.package/etcd: p"), says("Deprecated", "olm.package/etcd: p; olm.bundle/etcd.v1: b")), []subscription.Entry{entryOf("etcd.v1", new("p"), nil, nil)}, "PackageDeprecated=olm.package/etcd: p Deprecated=olm.package/etcd: p", ""},
-		"none is left":                    {newSub("a", has, says("BundleDeprecated", "b"), says("Deprecated", "b")), []subscription.Entry{entryOf("etcd.v1")}, "", ""},
-		"a summary that was lost":         {newSub("a", has, says("BundleDeprecated", "olm.bundle/etcd.v1: b")), []subscription.Entry{entryOf("etcd.v1", nil, nil, new("b"))}, "BundleDeprecated=olm.bundle/etcd.v1: b Deprecated=olm.bundle/etcd.v1: b", ""},
-		"without a message":               {newSub("a", has), []subscription.Entry{entryOf("etcd.v1", nil, nil, new(""))}, "BundleDeprecated=olm.bundle/etcd.v1:  Deprecated=olm.bundle/etcd.v1: ", ""},
-		"no channel is followed":          {newSub("a", has, anyChannel, says("ChannelDeprecated", "c")), []subscription.Entry{entryOf("etcd.v1", nil, new("c"), nil)}, "", ""},
-		"the catalog dropped it":          {newSub("a", has, says("BundleDeprecated", "b")), []subscription.Entry{entryOf("etcd.v2")}, "BundleDeprecated=b", "DeprecationUnknown"},
-		"as it was said without prefixes": {newSub("a", has, says("BundleDeprecated", "b"), says("Deprecated", "b")), []subscription.Entry{entryOf("etcd.v1", nil, nil, new("b"))}, "BundleDeprecated=olm.bundle/etcd.v1: b Deprecated=olm.bundle/etcd.v1: b", ""},
-		"another catalog's entry":         {newSub("a", has), []subscription.Entry{{Catalog: types.NamespacedName{Namespace: "olm", Name: "hot"}, Package: "etcd", Channel: "stable", Bundle: "etcd.v1", BundleDeprecation: new("b")}}, "", ""},
-		"another channel's entry":         {newSub("a", has, func(s *v1alpha1.Subscription) { s.Spec.Channel = "alpha" }), []subscription.Entry{entryOf("etcd.v1", nil, nil, new("b"))}, "", ""},
-		"nothing is installed":            {newSub("a"), []subscription.Entry{entryOf("etcd.v1", nil, nil, new("b"))}, "", ""},
-		"the entries are not known":       {newSub("a", has, says("BundleDeprecated", "b")), nil, "BundleDeprecated=b", "DeprecationUnknown"},
-		"the installed one, of others":    {newSub("a", has), []subscription.Entry{entryOf("etcd.v0", nil, nil, new("0")), entryOf("etcd.v1", nil, nil, new("1")), entryOf("etcd.v3", nil, nil, new("3"))}, "BundleDeprecated=olm.bundle/etcd.v1: 1 Deprecated=olm.bundle/etcd.v1: 1", ""},
+		"one level ends":                                   {newSub("a", has, says("BundleDeprecated", "olm.bundle/etcd.v1: b"), says("PackageDeprecated", "olm.package/etcd: p"), says("Deprecated", "olm.package/etcd: p; olm.bundle/etcd.v1: b")), []subscription.Entry{entryOf("etcd.v1", new("p"), nil, nil)}, "PackageDeprecated=olm.package/etcd: p Deprecated=olm.package/etcd: p", ""},
+		"none is left":                                     {newSub("a", has, says("BundleDeprecated", "b"), says("Deprecated", "b")), []subscription.Entry{entryOf("etcd.v1")}, "", ""},
+		"the condition Deprecated is missing":              {newSub("a", has, says("BundleDeprecated", "olm.bundle/etcd.v1: b")), []subscription.Entry{entryOf("etcd.v1", nil, nil, new("b"))}, "BundleDeprecated=olm.bundle/etcd.v1: b Deprecated=olm.bundle/etcd.v1: b", ""},
+		"without a message":                                {newSub("a", has), []subscription.Entry{entryOf("etcd.v1", nil, nil, new(""))}, "BundleDeprecated=olm.bundle/etcd.v1:  Deprecated=olm.bundle/etcd.v1: ", ""},
+		"no channel is followed":                           {newSub("a", has, anyChannel, says("ChannelDeprecated", "c")), []subscription.Entry{entryOf("etcd.v1", nil, new("c"), nil)}, "", ""},
+		"the catalog does not contain the bundle any more": {newSub("a", has, says("BundleDeprecated", "b")), []subscription.Entry{entryOf("etcd.v2")}, "BundleDeprecated=b", "DeprecationUnknown"},
+		"a message without prefixes":                       {newSub("a", has, says("BundleDeprecated", "b"), says("Deprecated", "b")), []subscription.Entry{entryOf("etcd.v1", nil, nil, new("b"))}, "BundleDeprecated=olm.bundle/etcd.v1: b Deprecated=olm.bundle/etcd.v1: b", ""},
+		"another catalog's entry":                          {newSub("a", has), []subscription.Entry{{Catalog: types.NamespacedName{Namespace: "olm", Name: "hot"}, Package: "etcd", Channel: "stable", Bundle: "etcd.v1", BundleDeprecation: new("b")}}, "", ""},
+		"another channel's entry":                          {newSub("a", has, func(s *v1alpha1.Subscription) { s.Spec.Channel = "alpha" }), []subscription.Entry{entryOf("etcd.v1", nil, nil, new("b"))}, "", ""},
+		"nothing is installed":                             {newSub("a"), []subscription.Entry{entryOf("etcd.v1", nil, nil, new("b"))}, "", ""},
+		"the entries are not known":                        {newSub("a", has, says("BundleDeprecated", "b")), nil, "BundleDeprecated=b", "DeprecationUnknown"},
+		"entries of several bundles":                       {newSub("a", has), []subscription.Entry{entryOf("etcd.v0", nil, nil, new("0")), entryOf("etcd.v1", nil, nil, new("1")), entryOf("etcd.v3", nil, nil, new("3"))}, "BundleDeprecated=olm.bundle/etcd.v1: 1 Deprecated=olm.bundle/etcd.v1: 1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cool := newCatalog("olm", "cool", true)
@@ -239,9 +247,9 @@ func TestDeprecation(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaidOfCatalogs compares the conditions about catalogs and deprecation of any namespace with what they are
-// for.
-func TestWhatIsSaidOfCatalogs(t *testing.T) {
+// TestCatalogConditionsMatchTheCatalogs checks for any namespace that the conditions about catalogs and
+// deprecations match the catalogs.
+func TestCatalogConditionsMatchTheCatalogs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		if in.Catalogs == nil {
@@ -288,7 +296,7 @@ func TestWhatIsSaidOfCatalogs(t *testing.T) {
 	})
 }
 
-// checkRollUp: the condition Deprecated joins the three levels, in their order.
+// checkRollUp checks that the condition Deprecated joins the three levels in their order.
 func checkRollUp(t require.TestingT, s *v1alpha1.Subscription, status v1alpha1.SubscriptionStatus) {
 	var present []string
 	for _, level := range []v1alpha1.SubscriptionConditionType{"PackageDeprecated", "ChannelDeprecated", "BundleDeprecated"} {

@@ -18,14 +18,15 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// clockRounds is the number of reconciles of each manager in which both come to rest while time stands still.
+// clockRounds is the number of reconciles of each manager after which both must stop writing while the time does not
+// advance.
 const clockRounds = 20
 
 var clockPauses = []time.Duration{time.Second, 9 * time.Second, 20 * time.Second, 70 * time.Second, 4 * time.Minute}
 
-// TestTwoClocksAgreeOnEverySubscription runs two managers in turn whose clocks differ by up to the tolerance, in any
-// namespace. While time stands still, both stop to write.
-func TestTwoClocksAgreeOnEverySubscription(t *testing.T) {
+// TestManagersWithDifferentClocksConverge runs two managers in turn, in any namespace. Their clocks differ by up to
+// the tolerance. It checks that both stop writing while the time does not advance.
+func TestManagersWithDifferentClocksConverge(t *testing.T) {
 	passed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
@@ -74,7 +75,7 @@ func objectsOf(in subscription.Input) (objects []olmcore.Object) {
 	return objects
 }
 
-// agree lets two managers come to rest several times, with pauses between.
+// agree lets two managers converge several times, with pauses between.
 func agree(t *rapid.T, clocks *invariant.TwoClocks) {
 	for range rapid.IntRange(1, 4).Draw(t, "times") {
 		require.NoError(t, clocks.Agree(context.Background()))
@@ -85,8 +86,9 @@ func agree(t *rapid.T, clocks *invariant.TwoClocks) {
 	}
 }
 
-// TestTwoClocksAgreeWhateverHappens does the same after any history of plans, with the sweep of the namespace.
-func TestTwoClocksAgreeWhateverHappens(t *testing.T) {
+// TestManagersWithDifferentClocksConvergeAfterAnyHistory checks the same after any history of InstallPlans, with
+// the sweep of the namespace.
+func TestManagersWithDifferentClocksConvergeAfterAnyHistory(t *testing.T) {
 	passed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPast(t)

@@ -21,8 +21,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// writer is one of several controllers that write the same statuses, each from what it read some time ago and with
-// knowledge of its own.
+// writer is one of several controllers that write the same statuses, each with its own reads and its own memory.
 type writer struct {
 	knows func(*subscription.Input)
 	read  *subscription.Input
@@ -36,7 +35,7 @@ func (w *writer) gather(t require.TestingT, c *fake.Cluster) {
 	w.read = &in
 }
 
-// act runs what the last read asks for, which may be refused as stale.
+// act runs the actions that follow from the last read. They may be rejected as stale.
 func (w *writer) act(t require.TestingT, c *fake.Cluster) (writes int) {
 	out, err := subscription.Reconcile(*w.read)
 	require.NoError(t, err)
@@ -45,9 +44,9 @@ func (w *writer) act(t require.TestingT, c *fake.Cluster) (writes int) {
 	return len(out.Actions)
 }
 
-// TestNoWriterUndoesAnother: three of our own writers and a foreign one, in any interleaving and however old what they
-// read is.
-func TestNoWriterUndoesAnother(t *testing.T) {
+// TestConcurrentWritersKeepEachOthersChanges runs three of our writers and another writer in any order, each with
+// reads of any age. It checks that no writer reverts the changes of another.
+func TestConcurrentWritersKeepEachOthersChanges(t *testing.T) {
 	phases := []v1alpha1.InstallPlanPhase{"", "RequiresApproval", "Installing", "Failed", "Complete"}
 	rapid.Check(t, func(t *rapid.T) {
 		c := fake.NewCluster(epoch)
@@ -111,7 +110,7 @@ func TestNoWriterUndoesAnother(t *testing.T) {
 	})
 }
 
-// injectFault makes one of the next writes of a kind go wrong.
+// injectFault lets one of the next writes of a kind fail.
 func injectFault(t *rapid.T, c *fake.Cluster, kinds ...string) {
 	c.Inject(fake.Fault{
 		Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Nth: rapid.IntRange(1, 3).Draw(t, "nth"), Mode: rapid.SampledFrom(faultModes).Draw(t, "mode"),
@@ -126,11 +125,12 @@ func checkForeign(t require.TestingT, c *fake.Cluster, count int) {
 	}
 }
 
-// TestTwoWorkersRaceOnTheSameNamespace: a Manual Subscription waits, an Automatic one is added, perhaps the Manual one
-// is deleted and made again, and two workers with caches of their own age run in any interleaving, and may lose their
-// memory. In the end every plan is owned by every Subscription that refers to it and carries its label, no two plans in
-// progress have the same content, and both operators are installed.
-func TestTwoWorkersRaceOnTheSameNamespace(t *testing.T) {
+// TestTwoWorkersOnOneNamespaceCreateNoDuplicatePlans runs two workers with caches of different ages in any order.
+// They may lose their memory. A Manual Subscription waits, an Automatic one is added, and the Manual one may be
+// deleted and created again. It checks that every InstallPlan has the owner reference and the label of each
+// Subscription that references it, that no two unfinished plans have the same content, and that both operators are
+// installed in the end.
+func TestTwoWorkersOnOneNamespaceCreateNoDuplicatePlans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := fake.NewCluster(epoch)
 		c.AutoCreateNamespaces = true
@@ -237,7 +237,7 @@ func TestTwoWorkersRaceOnTheSameNamespace(t *testing.T) {
 	})
 }
 
-// checkSameContent: no two plans in progress have the same content.
+// checkSameContent checks that no two unfinished plans have the same content.
 func checkSameContent(t require.TestingT, c *fake.Cluster) {
 	seen := map[string]string{}
 	for _, o := range c.Objects() {

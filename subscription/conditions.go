@@ -64,7 +64,7 @@ type conditionChanges struct {
 	kept []v1alpha1.SubscriptionConditionType
 }
 
-// conditionRow is a condition that this package writes. A condition needs nothing but its row: the row says when it is
+// conditionRow is a condition that this package writes. A condition needs only its row: the row says when it is
 // written, and its changes are reported as Transitions of its type, from which Events are made.
 type conditionRow struct {
 	Type v1alpha1.SubscriptionConditionType
@@ -215,8 +215,8 @@ func changeConditions(f *facts, known *conditionFacts) (c conditionChanges) {
 	return c
 }
 
-// apply returns the condition that is wanted. It is the condition before if that one is the same, so that the
-// transition time only changes with the status, the reason or the message.
+// apply returns the desired condition. It is the condition before if that one is the same, so that the transition time
+// only changes with the status, the reason or the message.
 func (w want) apply(
 	t v1alpha1.SubscriptionConditionType, before *v1alpha1.SubscriptionCondition, now time.Time,
 ) *v1alpha1.SubscriptionCondition {

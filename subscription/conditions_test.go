@@ -14,8 +14,9 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// TestTheTableOfConditions names what a row lacks.
-func TestTheTableOfConditions(t *testing.T) {
+// TestEveryConditionRowIsComplete checks that every row of the table has the fields that it needs and is
+// documented.
+func TestEveryConditionRowIsComplete(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
 	types := subscription.Conditions()
@@ -38,7 +39,8 @@ func TestTheTableOfConditions(t *testing.T) {
 	}
 }
 
-// TestOneRowAddsACondition: it is written beside the others, reported, kept, and goes.
+// TestOneRowAddsACondition checks that one row adds a condition that is written beside the others, reported, kept
+// and removed.
 func TestOneRowAddsACondition(t *testing.T) {
 	const added = "CSVPresent"
 	require.NotContains(t, subscription.Conditions(), v1alpha1.SubscriptionConditionType(added))

@@ -70,7 +70,7 @@ func releaseOf(s *v1alpha1.Subscription) olmcore.Action {
 	after := s.DeepCopy()
 	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == Finalizer })
 	return olmcore.UpdateOf(s, after, olmcore.Cause{
-		Reason: ReasonSubscriptionDeleted, Message: "no InstallPlan in progress is left that only this Subscription wants",
+		Reason: ReasonSubscriptionDeleted, Message: "no unfinished InstallPlan is left that only this Subscription needs",
 	})
 }
 
@@ -80,7 +80,7 @@ func (n *namespace) deletionsOf(names map[string]bool) []olmcore.Action {
 	for _, p := range n.sortedPlans {
 		if names[p.Name] {
 			actions = append(actions, olmcore.DeleteOf(p, olmcore.Cause{
-				Reason: ReasonSubscriptionDeleted, Message: "every Subscription that the plan is for is being deleted",
+				Reason: ReasonSubscriptionDeleted, Message: "every Subscription of the InstallPlan is being deleted",
 			}))
 		}
 	}

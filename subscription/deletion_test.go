@@ -20,7 +20,7 @@ func content(csv string) func(*v1alpha1.InstallPlan) {
 	return func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{csv} }
 }
 
-func TestPlanDeletion(t *testing.T) {
+func TestDeletedSubscriptionDeletesItsUnfinishedPlan(t *testing.T) {
 	going := newPlan("p", "RequiresApproval", func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(50) })
 	for name, tc := range map[string]struct {
 		objects []olmcore.Object
@@ -28,18 +28,26 @@ func TestPlanDeletion(t *testing.T) {
 		requeue time.Duration
 		reason  string
 	}{
-		"none is deleted":                   {[]olmcore.Object{newSub("a", follows("p", "etcd.v1")), newPlan("p", "RequiresApproval")}, "", 0, ""},
-		"without the finalizer":             {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.DeletionTimestamp = secondp(50) }), newPlan("p", "RequiresApproval")}, "", 0, ""},
-		"without a plan":                    {[]olmcore.Object{newSub("a", leaving(50))}, "update Subscription a", 0, ""},
-		"a plan in progress goes first":     {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), newPlan("p", "RequiresApproval")}, "delete InstallPlan p", 5 * time.Second, ""},
-		"it is on its way":                  {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), going}, "", 5 * time.Second, ""},
-		"it does not go":                    {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(-600)), going}, "update Subscription a", 0, "DeletionGivenUp"},
-		"a finished plan stays":             {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), newPlan("p", "Complete")}, "update Subscription a", 0, ""},
+		"none is deleted": {
+			[]olmcore.Object{newSub("a", follows("p", "etcd.v1")), newPlan("p", "RequiresApproval")}, "", 0, "",
+		},
+		"without the finalizer":               {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.DeletionTimestamp = secondp(50) }), newPlan("p", "RequiresApproval")}, "", 0, ""},
+		"without a plan":                      {[]olmcore.Object{newSub("a", leaving(50))}, "update Subscription a", 0, ""},
+		"an unfinished plan is deleted first": {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), newPlan("p", "RequiresApproval")}, "delete InstallPlan p", 5 * time.Second, ""},
+		"the plan is being deleted": {
+			[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), going}, "", 5 * time.Second, "",
+		},
+		"the plan cannot be deleted within the grace period": {
+			[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(-600)), going}, "update Subscription a", 0, "DeletionGivenUp",
+		},
+		"a finished plan stays": {
+			[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), newPlan("p", "Complete")}, "update Subscription a", 0, "",
+		},
 		"another one refers to the plan":    {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), vault("b", follows("p", "vault.v1")), newPlan("p", "Installing")}, "update Subscription a", 0, ""},
 		"another one waits for its version": {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), vault("b", follows("q", "etcd.v1")), newPlan("p", "Installing")}, "update Subscription a", 0, ""},
-		"both leave": {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), vault("b", follows("p", "vault.v1"), leaving(50)), newPlan("p", "Installing")},
+		"both Subscriptions are being deleted": {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), vault("b", follows("p", "vault.v1"), leaving(50)), newPlan("p", "Installing")},
 			"delete InstallPlan p", 5 * time.Second, ""},
-		"each has its own": {[]olmcore.Object{newSub("a", follows("q", "etcd.v1"), leaving(50)), vault("b", follows("p", "vault.v1"), leaving(50)), newPlan("p", "Installing", content("vault.v1")), newPlan("q", "Installing")},
+		"both are being deleted, each with its own plan": {[]olmcore.Object{newSub("a", follows("q", "etcd.v1"), leaving(50)), vault("b", follows("p", "vault.v1"), leaving(50)), newPlan("p", "Installing", content("vault.v1")), newPlan("q", "Installing")},
 			"delete InstallPlan p, delete InstallPlan q", 5 * time.Second, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +71,7 @@ func TestPlanDeletion(t *testing.T) {
 	}
 }
 
-func TestDeletionHasTheLaws(t *testing.T) {
+func TestPlanDeletionFollowsTheLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		for _, s := range in.Subscriptions.Items {
@@ -75,9 +83,9 @@ func TestDeletionHasTheLaws(t *testing.T) {
 	})
 }
 
-// TestADeletedSubscriptionTakesItsPlanWithIt runs a deletion in the cluster, where a plan that is still being approved
-// must not outlive it.
-func TestADeletedSubscriptionTakesItsPlanWithIt(t *testing.T) {
+// TestDeletedSubscriptionAndPlanLeaveTheCluster deletes a Subscription in a cluster. It checks that an InstallPlan
+// that waits for approval is deleted with it.
+func TestDeletedSubscriptionAndPlanLeaveTheCluster(t *testing.T) {
 	c := fake.NewCluster(epoch)
 	c.AutoCreateNamespaces = true
 	a := newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Finalizers = []string{subscription.Finalizer} })

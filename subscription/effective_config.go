@@ -47,7 +47,7 @@ func configOf(owners []*v1alpha1.Subscription, csv string) (*v1alpha1.Subscripti
 	if len(owners) > 1 {
 		diagnostics = append(diagnostics, olmcore.Diagnose(
 			olmcore.Warning, ReasonSharedInstalledCSV, olmcore.RefOf(oldest), "status.installedCSV",
-			"Subscriptions %s have installed CSV %s; spec.config of %s counts", relation.Names(owners), csv, oldest.Name))
+			"Subscriptions %s have installed CSV %s; spec.config of %s is used", relation.Names(owners), csv, oldest.Name))
 	}
 	if oldest.Spec == nil {
 		return nil, diagnostics

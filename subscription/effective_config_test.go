@@ -11,7 +11,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-func TestEffectiveConfig(t *testing.T) {
+func TestEffectiveConfigOfOneSubscription(t *testing.T) {
 	with := func(name string, age int, current, installedCSV string) *v1alpha1.Subscription {
 		s := newSub(name)
 		s.CreationTimestamp = second(age)
@@ -29,15 +29,15 @@ func TestEffectiveConfig(t *testing.T) {
 		want   string
 		shared string
 	}{
-		"none":                               {nil, "v1", "", ""},
-		"another namespace's does not count": {[]*v1alpha1.Subscription{foreign, nil}, "v1", "", ""},
-		"the one that installed it":          {[]*v1alpha1.Subscription{with("a", 0, "v1", ""), with("b", 5, "v2", "v1")}, "v1", "b", ""},
-		"the one that is about to":           {[]*v1alpha1.Subscription{with("a", 0, "v1", "v0"), with("b", 5, "v2", "v2")}, "v1", "a", ""},
-		"the oldest of two":                  {[]*v1alpha1.Subscription{with("a", 5, "v1", "v1"), with("b", 4, "v1", "v1")}, "v1", "b", "Subscriptions a, b have installed CSV v1; spec.config of b counts"},
-		"the first of two as old":            {[]*v1alpha1.Subscription{with("b", 4, "v1", "v1"), with("a", 4, "v1", "v1")}, "v1", "a", "Subscriptions a, b have installed CSV v1; spec.config of a counts"},
-		"without a config":                   {[]*v1alpha1.Subscription{bare}, "x", "", ""},
-		"without a spec":                     {[]*v1alpha1.Subscription{newSub("a", func(s *v1alpha1.Subscription) { s.Spec, s.Status.InstalledCSV = nil, "v1" })}, "v1", "", ""},
-		"without a name":                     {[]*v1alpha1.Subscription{with("a", 0, "", "")}, "", "", ""},
+		"no Subscription": {nil, "v1", "", ""},
+		"a Subscription of another namespace is ignored":     {[]*v1alpha1.Subscription{foreign, nil}, "v1", "", ""},
+		"the Subscription that installed the CSV":            {[]*v1alpha1.Subscription{with("a", 0, "v1", ""), with("b", 5, "v2", "v1")}, "v1", "b", ""},
+		"the Subscription that will install the CSV":         {[]*v1alpha1.Subscription{with("a", 0, "v1", "v0"), with("b", 5, "v2", "v2")}, "v1", "a", ""},
+		"the older of two Subscriptions":                     {[]*v1alpha1.Subscription{with("a", 5, "v1", "v1"), with("b", 4, "v1", "v1")}, "v1", "b", "Subscriptions a, b have installed CSV v1; spec.config of b is used"},
+		"the first by name of two equally old Subscriptions": {[]*v1alpha1.Subscription{with("b", 4, "v1", "v1"), with("a", 4, "v1", "v1")}, "v1", "a", "Subscriptions a, b have installed CSV v1; spec.config of a is used"},
+		"without a config":                                   {[]*v1alpha1.Subscription{bare}, "x", "", ""},
+		"without a spec":                                     {[]*v1alpha1.Subscription{newSub("a", func(s *v1alpha1.Subscription) { s.Spec, s.Status.InstalledCSV = nil, "v1" })}, "v1", "", ""},
+		"without a name":                                     {[]*v1alpha1.Subscription{with("a", 0, "", "")}, "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config, diagnostics := subscription.EffectiveConfig(tc.subs, ns, tc.csv)

@@ -150,7 +150,7 @@ func ExampleAffected() {
 	// [ops/]
 }
 
-// Gather tells what it did not read: nothing is concluded from that.
+// Gather returns an error for a kind that was not read.
 func ExampleGather() {
 	snapshot, err := olmcore.NewSnapshot(exampleObjects(), olmcore.Everything)
 	if err != nil {

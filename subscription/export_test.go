@@ -10,7 +10,7 @@ import (
 	"github.com/olmcore/olm/subscription/internal/planhistory"
 )
 
-// What the tests look at beside the exported names.
+// Unexported names that the tests use.
 var (
 	ConditionTable = conditionTable
 	Reachable      = planhistory.CanReach
@@ -19,8 +19,8 @@ var (
 	ShownStage     = planhistory.ShownStage
 )
 
-// ReconcileWithCondition is Reconcile with one row more in the table: a condition that is True while the version that a
-// Subscription follows is there.
+// ReconcileWithCondition is Reconcile with one more row in the table: a condition that is True while the version of the
+// Subscription exists.
 func ReconcileWithCondition(in Input, t v1alpha1.SubscriptionConditionType, reason, message string) (Outcome, error) {
 	return reconcile(in, append(slices.Clone(conditionTable), conditionRow{Type: t, From: "CSV", Want: func(f *conditionFacts) want {
 		if f.csv == nil {

@@ -15,9 +15,10 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// TestASubscriptionFollowsWhatReplacedItsVersion: two plans of one namespace bring two versions of a dependency. Its
-// Subscription was made by the plan with the older one.
-func TestASubscriptionFollowsWhatReplacedItsVersion(t *testing.T) {
+// TestSubscriptionFollowsTheSuccessorOfItsVersion checks which version a Subscription follows if two InstallPlans
+// of its namespace install two versions of a dependency, and the plan with the older version created the
+// Subscription.
+func TestSubscriptionFollowsTheSuccessorOfItsVersion(t *testing.T) {
 	brings := func(csv string, generation int) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) {
 			p.Spec.ClusterServiceVersionNames, p.Spec.Generation, p.OwnerReferences = []string{csv}, generation, nil
@@ -41,31 +42,31 @@ func TestASubscriptionFollowsWhatReplacedItsVersion(t *testing.T) {
 		"with a plan that was never executed": {
 			objects: []olmcore.Object{stale, older, newPlan("q", "", empty, brings("etcd.v2", 2)), v2}, want: "etcd.v2 etcd.v2 AtLatestKnown p",
 		},
-		"its own version was not seen when it came": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), older, newer, v2}, want: moved},
-		"it refers to no plan yet":                  {objects: []olmcore.Object{newSub("a", generated), older, newer, v2}, want: "etcd.v2 etcd.v2 AtLatestKnown p"},
-		"not any version when it names none": {
+		"its own version was never observed": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), older, newer, v2}, want: moved},
+		"it refers to no plan yet":           {objects: []olmcore.Object{newSub("a", generated), older, newer, v2}, want: "etcd.v2 etcd.v2 AtLatestKnown p"},
+		"no version if it has none": {
 			objects: []olmcore.Object{
 				newSub("a", generated, func(s *v1alpha1.Subscription) { s.Spec.StartingCSV = "" }),
 				newSub("b", generated, func(s *v1alpha1.Subscription) { s.Spec.StartingCSV = "other.v1" }), older, newCSV("other.v1"),
 			},
 			want: "   ",
 		},
-		"not while its plan is under way": {
+		"not while its plan is unfinished": {
 			objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), newPlan("p", "Installing"), newer, v2},
 			want:    "etcd.v1  UpgradePending p",
 		},
-		"not while its version is there": {
+		"not while its version exists": {
 			objects: []olmcore.Object{stale, older, newer, v2, newCSV("etcd.v1")},
 			want:    "etcd.v1 etcd.v1 AtLatestKnown p",
 		},
-		"not what replaces another version": {objects: []olmcore.Object{stale, older, newCSV("etcd.v2", replaces("etcd.v0"))}, want: wedged},
-		"not what another Subscription follows": {
+		"not a successor of another version": {objects: []olmcore.Object{stale, older, newCSV("etcd.v2", replaces("etcd.v0"))}, want: wedged},
+		"not a version that another Subscription follows": {
 			objects: []olmcore.Object{stale, newSub("b", follows("q", "etcd.v2"), installed), older, newer, v2}, want: wedged,
 		},
-		"not a copy": {objects: []olmcore.Object{stale, older, newCSV("etcd.v2", replaces("etcd.v1"), func(c *v1alpha1.ClusterServiceVersion) {
+		"not a copied CSV": {objects: []olmcore.Object{stale, older, newCSV("etcd.v2", replaces("etcd.v1"), func(c *v1alpha1.ClusterServiceVersion) {
 			c.Labels["olm.copiedFrom"] = "elsewhere"
 		})}, want: wedged},
-		"not what goes, too": {objects: []olmcore.Object{stale, older, newCSV("etcd.v2", replaces("etcd.v1"), func(c *v1alpha1.ClusterServiceVersion) {
+		"not a CSV that is being deleted": {objects: []olmcore.Object{stale, older, newCSV("etcd.v2", replaces("etcd.v1"), func(c *v1alpha1.ClusterServiceVersion) {
 			c.DeletionTimestamp, c.Finalizers = secondp(50), []string{"x"}
 		})}, want: wedged},
 	} {
@@ -102,9 +103,10 @@ func followed(s v1alpha1.SubscriptionStatus) string {
 	return s.CurrentCSV + " " + s.InstalledCSV + " " + string(s.State) + " " + plan
 }
 
-// TestASubscriptionFollowsWhatItsOwnPlanInstalled: the plan was approved while the Subscription left it for another
-// one, so that nothing followed the version that it installed.
-func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
+// TestSubscriptionFollowsTheVersionThatItsPlanInstalled checks that a Subscription follows a version that its
+// former InstallPlan installed. The plan was approved just before the Subscription referenced another plan, so no
+// Subscription followed that version.
+func TestSubscriptionFollowsTheVersionThatItsPlanInstalled(t *testing.T) {
 	type change = func(*v1alpha1.ClusterServiceVersion)
 	of := func(pkg string, more ...change) change {
 		return func(c *v1alpha1.ClusterServiceVersion) {
@@ -128,11 +130,11 @@ func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
 		objects []olmcore.Object
 		want    string
 	}{
-		"that is complete":           {[]olmcore.Object{lost, brought, v1}, healed},
-		"that is not yet complete":   {[]olmcore.Object{lost, plan("p", "Installing", 1, "etcd.v1"), v1}, healed},
-		"that failed of another":     {[]olmcore.Object{lost, plan("p", "Failed", 1, "etcd.v1", failed(8)), v1}, healed},
-		"and that is being replaced": {[]olmcore.Object{lost, brought, v1, plan("q", "Complete", 2, "etcd.v2"), newCSV("etcd.v2", of("etcd"))}, "etcd.v2 etcd.v2 AtLatestKnown q"},
-		"while it waits for the approval of a newer one": {
+		"of a complete plan":                              {[]olmcore.Object{lost, brought, v1}, healed},
+		"of an unfinished plan":                           {[]olmcore.Object{lost, plan("p", "Installing", 1, "etcd.v1"), v1}, healed},
+		"of a plan that failed because of another object": {[]olmcore.Object{lost, plan("p", "Failed", 1, "etcd.v1", failed(8)), v1}, healed},
+		"that is being replaced by a newer one":           {[]olmcore.Object{lost, brought, v1, plan("q", "Complete", 2, "etcd.v2"), newCSV("etcd.v2", of("etcd"))}, "etcd.v2 etcd.v2 AtLatestKnown q"},
+		"while it waits for the approval of a newer plan": {
 			[]olmcore.Object{newSub("a", follows("q", "etcd.v2")), brought, v1, plan("q", "RequiresApproval", 2, "etcd.v2", manual(1))}, healed,
 		},
 		"of its generated Subscription, after the plan was deleted": {
@@ -144,49 +146,49 @@ func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
 		"not of a generated Subscription if another one follows the version": {
 			[]olmcore.Object{newSub("a", generated("gone", "etcd.v1")), newSub("b", follows("p", "etcd.v1")), brought, v1}, wedged,
 		},
-		"while it waits for the steps of a newer one, approved or not": {
+		"while it waits for the steps of a newer plan": {
 			[]olmcore.Object{newSub("a", follows("q", "etcd.v2")), brought, v1, plan("q", "", 2, "etcd.v2", manual(2), empty)}, healed,
 		},
-		"not while a newer one is under way": {
+		"not while a newer plan is installing": {
 			[]olmcore.Object{newSub("a", follows("q", "etcd.v2")), brought, v1, plan("q", "Installing", 2, "etcd.v2")}, "etcd.v2  UpgradePending q",
 		},
-		"not while the version that it has is there": {
+		"not while its installed version exists": {
 			[]olmcore.Object{newSub("a", follows("q", "etcd.v2"), installed), newCSV("etcd.v2"), brought, v1, plan("q", "Complete", 2, "etcd.v2")},
 			"etcd.v2 etcd.v2 AtLatestKnown q",
 		},
-		"not while the one that it waits for is there": {
+		"not while the version that it waits for exists": {
 			[]olmcore.Object{newSub("a", follows("q", "etcd.v2")), newCSV("etcd.v2"), brought, v1, plan("q", "RequiresApproval", 2, "etcd.v2", manual(1))},
 			"etcd.v2 etcd.v2 AtLatestKnown q",
 		},
-		"not what is being replaced": {
+		"not a version that is being replaced": {
 			[]olmcore.Object{
 				newSub("a", follows("q", "etcd.v2"), installed, follows("r", "etcd.v3")), brought, v1, newCSV("etcd.v2", replaces("etcd.v1")),
 				plan("q", "Complete", 2, "etcd.v2"), plan("r", "RequiresApproval", 3, "etcd.v3", manual(1)),
 			},
 			"etcd.v3 etcd.v2 UpgradePending r",
 		},
-		"not what is being replaced by a version that no plan brought": {
+		"not a version whose successor no plan installed": {
 			[]olmcore.Object{lost, brought, v1, newCSV("etcd.v2", replaces("etcd.v1"))}, wedged,
 		},
-		"whatever a copy replaces": {
+		"a copied CSV replaces nothing": {
 			[]olmcore.Object{lost, brought, v1, newCSV("etcd.v2", replaces("etcd.v1"), func(c *v1alpha1.ClusterServiceVersion) { c.Labels["olm.copiedFrom"] = "elsewhere" })}, healed,
 		},
-		"not that of another Subscription": {[]olmcore.Object{lost, plan("p", "Complete", 1, "etcd.v1", func(p *v1alpha1.InstallPlan) { p.OwnerReferences = nil }), v1}, wedged},
-		"not that of an earlier incarnation": {
+		"not of a plan of another Subscription": {[]olmcore.Object{lost, plan("p", "Complete", 1, "etcd.v1", func(p *v1alpha1.InstallPlan) { p.OwnerReferences = nil }), v1}, wedged},
+		"not of a plan of a deleted Subscription with its name": {
 			[]olmcore.Object{lost, plan("p", "Complete", 1, "etcd.v1", func(p *v1alpha1.InstallPlan) { p.OwnerReferences[0].UID = "older" }), v1}, wedged,
 		},
-		"not without having been executed": {[]olmcore.Object{lost, plan("p", "RequiresApproval", 1, "etcd.v1"), plan("q", "Failed", 2, "etcd.v1", superseded), v1}, wedged},
-		"not of another plan":              {[]olmcore.Object{lost, plan("p", "Complete", 1, "etcd.v2"), v1}, wedged},
-		"not of another package":           {[]olmcore.Object{lost, brought, newCSV("etcd.v1", of("vault")), newCSV("other.v1", of("other"))}, wedged},
-		"not of an unknown package":        {[]olmcore.Object{lost, brought, newCSV("etcd.v1")}, wedged},
-		"not what another one follows":     {[]olmcore.Object{lost, newSub("b", follows("p", "etcd.v1"), installed), brought, v1}, wedged},
-		"not a copy": {[]olmcore.Object{lost, brought, newCSV("etcd.v1", of("etcd", func(c *v1alpha1.ClusterServiceVersion) {
+		"not of a plan that was not executed":             {[]olmcore.Object{lost, plan("p", "RequiresApproval", 1, "etcd.v1"), plan("q", "Failed", 2, "etcd.v1", superseded), v1}, wedged},
+		"not of a plan with another version":              {[]olmcore.Object{lost, plan("p", "Complete", 1, "etcd.v2"), v1}, wedged},
+		"not of another package":                          {[]olmcore.Object{lost, brought, newCSV("etcd.v1", of("vault")), newCSV("other.v1", of("other"))}, wedged},
+		"not of an unknown package":                       {[]olmcore.Object{lost, brought, newCSV("etcd.v1")}, wedged},
+		"not a version that another Subscription follows": {[]olmcore.Object{lost, newSub("b", follows("p", "etcd.v1"), installed), brought, v1}, wedged},
+		"not a copied CSV": {[]olmcore.Object{lost, brought, newCSV("etcd.v1", of("etcd", func(c *v1alpha1.ClusterServiceVersion) {
 			c.Labels["olm.copiedFrom"] = "elsewhere"
 		}))}, wedged},
-		"not what goes, too": {[]olmcore.Object{lost, brought, newCSV("etcd.v1", of("etcd", func(c *v1alpha1.ClusterServiceVersion) {
+		"not a CSV that is being deleted": {[]olmcore.Object{lost, brought, newCSV("etcd.v1", of("etcd", func(c *v1alpha1.ClusterServiceVersion) {
 			c.DeletionTimestamp, c.Finalizers = secondp(50), []string{"x"}
 		}))}, wedged},
-		"not when it goes itself": {[]olmcore.Object{newSub("a", leaving(50)), brought, v1}, wedged},
+		"not if the Subscription is being deleted": {[]olmcore.Object{newSub("a", leaving(50)), brought, v1}, wedged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := gathered(t, tc.objects)
@@ -198,9 +200,9 @@ func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
 	}
 }
 
-// TestSubscriptionLeavesAPlanThatWasNotNeeded checks which plan a Subscription references once it has its version and
-// its plan was superseded. Another writer or an earlier plan installed the version.
-func TestSubscriptionLeavesAPlanThatWasNotNeeded(t *testing.T) {
+// TestSubscriptionLeavesASupersededPlan checks which plan a Subscription references once it has its version and its
+// plan was superseded. Another writer or an earlier plan installed the version.
+func TestSubscriptionLeavesASupersededPlan(t *testing.T) {
 	ended := installedIs(corev1.ConditionFalse, "Superseded", "the versions of its Subscriptions are installed", 8)
 	unstarted := func(p *v1alpha1.InstallPlan) { p.Status.Plan, p.Status.StartTime = nil, nil }
 	begun := func(p *v1alpha1.InstallPlan) { p.Status.StartTime = secondp(3) }

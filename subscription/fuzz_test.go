@@ -25,7 +25,7 @@ func FuzzLaws(f *testing.F) {
 	}))
 }
 
-// FuzzObjects takes objects and a history as they come from outside.
+// FuzzObjects decodes objects and a history from arbitrary bytes.
 func FuzzObjects(f *testing.F) {
 	for _, phase := range []v1alpha1.InstallPlanPhase{"", "Installing", "Complete", "Failed", "Melting"} {
 		sub, err := json.Marshal(newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)))

@@ -64,7 +64,7 @@ func list[T olmcore.Object](ctx context.Context, r olmcore.Reader, namespace, un
 // gatherCSVs reads the CSVs that Reconcile needs. All CSVs of the namespace are only listed if some of them cannot be
 // read by name, which is rare.
 func gatherCSVs(ctx context.Context, r olmcore.Reader, in *Input) (olmcore.Observed[*v1alpha1.ClusterServiceVersion], error) {
-	const unknown = "what replaced the versions that are gone, and what plans installed"
+	const unknown = "which CSVs replaced missing ones, and which CSVs InstallPlans installed"
 	named := csvsNamedBy(in.Subscriptions.Items)
 	found, err := getCSVs(ctx, r, in.Namespace, named)
 	if err != nil {
@@ -104,7 +104,7 @@ func csvsNamedBy(subs []*v1alpha1.Subscription) sets.Set[string] {
 }
 
 // getCSVs reads CSVs by name. If a CSV was never installed, the CSV that it replaces is read and its name is added to
-// the names, because the Subscription may go back to it; see resume.
+// the names, because the Subscription may return to it; see resume.
 func getCSVs(
 	ctx context.Context, r olmcore.Reader, namespace string, names sets.Set[string],
 ) (found []*v1alpha1.ClusterServiceVersion, err error) {

@@ -27,7 +27,7 @@ import (
 	"github.com/olmcore/olm/subscription/component"
 )
 
-// gatherObjects is a namespace with an operator, and things around it.
+// gatherObjects returns the objects of a namespace with an operator, and unrelated objects.
 func gatherObjects() []olmcore.Object {
 	owned := func(o olmcore.Object) olmcore.Object {
 		o.SetOwnerReferences([]metav1.OwnerReference{olmcore.OwnerReferenceTo(newCSV("etcd.v1"))})
@@ -57,7 +57,7 @@ func gatherObjects() []olmcore.Object {
 	}
 }
 
-func TestGatherReadsWhatANamespaceNeeds(t *testing.T) {
+func TestGatherReadsTheObjectsOfANamespace(t *testing.T) {
 	snapshot, err := olmcore.NewSnapshot(gatherObjects(), olmcore.Everything)
 	require.NoError(t, err)
 	in, err := subscription.Gather(context.Background(), snapshot, ns, subscription.Config{ReinstallMissingCSV: true})
@@ -94,7 +94,7 @@ func names[T metav1.Object](list []T) []string {
 	return all
 }
 
-func TestAFailedReadIsAnErrorNeverAnEmptyList(t *testing.T) {
+func TestGatherReturnsTheErrorOfAFailedRead(t *testing.T) {
 	snapshot, err := olmcore.NewSnapshot(gatherObjects(), olmcore.Everything)
 	require.NoError(t, err)
 	for n := range 100 {
@@ -122,7 +122,7 @@ func (l listing) List(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	return l.Reader.List(ctx, gvk, namespace, selector)
 }
 
-func TestVersionsAreListedOnlyWhenOneIsMissing(t *testing.T) {
+func TestGatherListsCSVsOnlyIfOneIsMissing(t *testing.T) {
 	done, waits, v1 := newPlan("p", "Complete"), newPlan("q", "RequiresApproval", manual(1)), newCSV("etcd.v1")
 	older := newPlan("o", "Complete", func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"etcd.v0"} })
 	pending := newSub("a", follows("p", "etcd.v1"), installed, follows("q", "etcd.v2"))
@@ -146,7 +146,7 @@ func TestVersionsAreListedOnlyWhenOneIsMissing(t *testing.T) {
 	}
 }
 
-func TestAffected(t *testing.T) {
+func TestAffectedNamespaces(t *testing.T) {
 	here := []types.NamespacedName{{Namespace: ns}}
 	all := []types.NamespacedName{{}}
 	for _, o := range append(gatherObjects(), newCatalog(ns, "cool", true)) {
@@ -167,9 +167,9 @@ func TestAffected(t *testing.T) {
 	require.Nil(t, subscription.Affected(&corev1.Node{}))
 }
 
-// TestWhateverMattersIsAffected is the law of Affected: when an object that is added, changed or deleted changes the
-// result of the namespace, its old or its new version names it.
-func TestWhateverMattersIsAffected(t *testing.T) {
+// TestEveryObjectThatChangesTheResultIsAffected checks that Affected names the namespace for every object that
+// changes its result when it is created, changed or deleted. The old or the new version of the object must name it.
+func TestEveryObjectThatChangesTheResultIsAffected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects := gatherObjects()
 		for _, namespace := range []string{"olm", ns, "elsewhere"} {
@@ -197,7 +197,7 @@ func TestWhateverMattersIsAffected(t *testing.T) {
 	})
 }
 
-// spoiled is another version of an object, nil when it is deleted.
+// spoiled returns a changed version of an object, or nil if it was deleted.
 func spoiled(t *rapid.T, o olmcore.Object) olmcore.Object {
 	o = o.DeepCopyObject().(olmcore.Object)
 	switch change := rapid.IntRange(0, 4).Draw(t, "change"); o := o.(type) {
@@ -247,9 +247,9 @@ func resultOf(t require.TestingT, objects []olmcore.Object) olmcore.Result {
 	return out.Result
 }
 
-// TestWhatWasNotReadIsNotAbsent: without the objects that decide there is an error that names them and what is unknown;
-// without an operator's components there is an Input.
-func TestWhatWasNotReadIsNotAbsent(t *testing.T) {
+// TestUnreadKindsAreNotConsideredMissing checks Snapshots that lack a kind. If the kind is needed for decisions,
+// the error names the kind and the consequence. Component kinds may be missing.
+func TestUnreadKindsAreNotConsideredMissing(t *testing.T) {
 	objects := gatherObjects()
 	for kind, unknown := range map[string]string{
 		"Subscription":          "which operators are wanted",
@@ -283,8 +283,9 @@ func TestWhatWasNotReadIsNotAbsent(t *testing.T) {
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
-// TestALiveReadLeavesNothingUnverified: what it does not show is absent for certain.
-func TestALiveReadLeavesNothingUnverified(t *testing.T) {
+// TestLiveReadsNeedNoVerification checks that an InstallPlan that a live read does not contain is considered
+// deleted at once.
+func TestLiveReadsNeedNoVerification(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		in.Live = true

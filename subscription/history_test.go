@@ -16,9 +16,9 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// TestWhatIsRemembered compares whole histories: what a first look leaves, and what changes in one that was there. nil
-// is no entry that changed.
-func TestWhatIsRemembered(t *testing.T) {
+// TestHistoryAfterEachObservation compares whole histories: the first entry of a Subscription, and the changes of
+// an existing entry. A want of nil means that no entry changed.
+func TestHistoryAfterEachObservation(t *testing.T) {
 	const (
 		none     = subscription.StageNoPlan
 		n        = subscription.StageNotYetReconciled
@@ -52,32 +52,37 @@ func TestWhatIsRemembered(t *testing.T) {
 		objects []olmcore.Object
 		want    *subscription.History
 	}{
-		"no plan, the first look": {nil, []olmcore.Object{newSub("a")},
+		"no plan, first observation": {nil, []olmcore.Object{newSub("a")},
 			&subscription.History{LastStage: none, LastAt: now, Published: none, PublishedAt: now}},
-		"no plan, again":                    {&subscription.History{LastStage: none, LastAt: epochPlus(9), Published: none, PublishedAt: epochPlus(9)}, []olmcore.Object{newSub("a")}, nil},
-		"a plan, the first look":            {nil, []olmcore.Object{waiting, running}, seen(version, at(i, 60, 0), shows(i, 60))},
-		"a plan that ended, the first look": {nil, []olmcore.Object{latest, ended, etcd}, seen(version, at(complete, 60, 0), shows(complete, 60), finished)},
-		"a plan goes on":                    {seen(at(n, 10, 4), shows(n, 10)), []olmcore.Object{waiting, running}, seen(version, at(i, 60, 5), shows(i, 60))},
-		"a plan ends":                       {seen(at(i, 20, 5), shows(i, 20)), []olmcore.Object{waiting, ended, etcd}, seen(version, at(complete, 30, 6), shows(complete, 60), finished)},
-		"a plan stays":                      {seen(at(i, 20, 5), shows(i, 20)), []olmcore.Object{waiting, running}, nil},
-		"a plan says something": {seen(at(i, 20, 5), shows(i, 20)), []olmcore.Object{waiting, saying},
+		"no plan, next observation": {&subscription.History{LastStage: none, LastAt: epochPlus(9), Published: none, PublishedAt: epochPlus(9)}, []olmcore.Object{newSub("a")}, nil},
+		"a plan, first observation": {nil, []olmcore.Object{waiting, running}, seen(version, at(i, 60, 0), shows(i, 60))},
+		"a finished plan, first observation": {
+			nil, []olmcore.Object{latest, ended, etcd}, seen(version, at(complete, 60, 0), shows(complete, 60), finished),
+		},
+		"a plan enters another stage": {
+			seen(at(n, 10, 4), shows(n, 10)), []olmcore.Object{waiting, running}, seen(version, at(i, 60, 5), shows(i, 60)),
+		},
+		"a plan ends":               {seen(at(i, 20, 5), shows(i, 20)), []olmcore.Object{waiting, ended, etcd}, seen(version, at(complete, 30, 6), shows(complete, 60), finished)},
+		"a plan stays in its stage": {seen(at(i, 20, 5), shows(i, 20)), []olmcore.Object{waiting, running}, nil},
+		"a plan has a new message": {seen(at(i, 20, 5), shows(i, 20)), []olmcore.Object{waiting, saying},
 			seen(at(i, 20, 5), shows(i, 20), func(h *subscription.History) { h.LastMessage = 0xda79aab9 /* FNV-1a */ })},
-		"a plan is out of sight": {seen(at(complete, 30, 6), shows(complete, 30), finished), []olmcore.Object{latest, etcd},
+		"a plan is not observed": {seen(at(complete, 30, 6), shows(complete, 30), finished), []olmcore.Object{latest, etcd},
 			seen(at(complete, 30, 6), shows(complete, 30), finished, missingSince(now))},
-		"it is gone": {seen(at(complete, 30, 6), shows(complete, 30), finished, missingSince(epochPlus(40))), []olmcore.Object{latest, etcd},
+		"the grace period of a missing plan ends": {
+			seen(at(complete, 30, 6), shows(complete, 30), finished, missingSince(epochPlus(40))), []olmcore.Object{latest, etcd},
 			seen(at(missing, 60, 7), shows(missing, 60), finished, missingSince(epochPlus(40)))},
-		"it is there again": {seen(at(complete, 30, 6), shows(complete, 30), finished, missingSince(epochPlus(59))),
+		"a missing plan is observed again": {seen(at(complete, 30, 6), shows(complete, 30), finished, missingSince(epochPlus(59))),
 			[]olmcore.Object{latest, etcd, ended},
 			seen(at(complete, 30, 6), shows(complete, 30), finished)},
-		"it seems to go back": {seen(at(complete, 30, 6), shows(complete, 30)), []olmcore.Object{latest, etcd, running},
+		"a plan seems to return to an earlier stage": {seen(at(complete, 30, 6), shows(complete, 30)), []olmcore.Object{latest, etcd, running},
 			seen(at(complete, 30, 6), shows(complete, 30), func(h *subscription.History) { h.SuspectStage, h.SuspectSince = i, now })},
-		"it did not go back": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.SuspectStage, h.SuspectSince = i, now }), []olmcore.Object{latest, etcd, ended},
+		"the suspicion was wrong": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.SuspectStage, h.SuspectSince = i, now }), []olmcore.Object{latest, etcd, ended},
 			seen(at(complete, 30, 6), shows(complete, 30), finished)},
-		"a live read ends a doubt": {seen(at(complete, 30, 6), shows(complete, 30), func(h *subscription.History) { h.SuspectStage, h.SuspectSince = i, now }), []olmcore.Object{latest, etcd, running},
+		"a live read confirms the suspicion": {seen(at(complete, 30, 6), shows(complete, 30), func(h *subscription.History) { h.SuspectStage, h.SuspectSince = i, now }), []olmcore.Object{latest, etcd, running},
 			seen(version, at(i, 60, 7), shows(i, 60))},
 		"another plan": {&subscription.History{Seq: 3, PlanUID: "q-uid", PlanName: "q", LastStage: complete, LastAt: epochPlus(1), LastInstalledUpdate: epochPlus(1), LastVersion: "99", LastObserved: epochPlus(2), LastMessage: 7, Published: complete, PublishedAt: epochPlus(1)},
 			[]olmcore.Object{waiting, running}, seen(version, at(i, 60, 6), shows(i, 60))},
-		"the reference is gone": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.LastVersion, h.LastMessage, h.LastObserved = "9", 7, epochPlus(31) }), []olmcore.Object{newSub("a")},
+		"the reference was cleared": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.LastVersion, h.LastMessage, h.LastObserved = "9", 7, epochPlus(31) }), []olmcore.Object{newSub("a")},
 			&subscription.History{Seq: 7, LastStage: none, LastAt: now, Published: none, PublishedAt: now}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,8 +102,9 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 }
 
-// TestNothingIsRememberedOfASubscriptionWithoutASpec: least of all what was noted of the one before it.
-func TestNothingIsRememberedOfASubscriptionWithoutASpec(t *testing.T) {
+// TestSubscriptionWithoutSpecHasNoHistory checks that a Subscription without a spec gets no entry, and not the one
+// of the Subscription before it.
+func TestSubscriptionWithoutSpecHasNoHistory(t *testing.T) {
 	in := answered(inputOf(newSub("a"), newSub("b", func(s *v1alpha1.Subscription) { s.Spec = nil })))
 	in.Histories = map[types.UID]subscription.History{}
 	require.Equal(t, map[types.UID]subscription.History{
@@ -106,20 +112,19 @@ func TestNothingIsRememberedOfASubscriptionWithoutASpec(t *testing.T) {
 	}, reconcile(t, in).Histories)
 }
 
-// TestSeqCountsReportedTransitions: every transition has a number of its own.
 func TestSeqCountsReportedTransitions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWatcher()
 		for _, v := range walk(t, true) {
 			if rapid.Bool().Draw(t, "look") {
-				w.look(t, v.at, v.plan)
-				require.EqualValues(t, len(w.told), w.in.Histories["a-uid"].Seq)
+				w.reconcile(t, v.at, v.plan)
+				require.EqualValues(t, len(w.reported), w.in.Histories["a-uid"].Seq)
 			}
 		}
 	})
 }
 
-func TestAHistoryOfNoStageIsNotUsed(t *testing.T) {
+func TestHistoryWithUnknownStageIsIgnored(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), newPlan("p", "Installing"))
 	in.Histories = map[types.UID]subscription.History{"a-uid": {LastStage: "Dancing", PlanUID: "p-uid"}}
 	out := reconcile(t, in)
@@ -127,7 +132,7 @@ func TestAHistoryOfNoStageIsNotUsed(t *testing.T) {
 	require.Equal(t, subscription.StageInstalling, out.Histories["a-uid"].LastStage)
 }
 
-// missingSince returns a change of a History whose plan has not been visible since then.
+// missingSince returns a change of a History: its plan has not been observed since then.
 func missingSince(since time.Time) func(*subscription.History) {
 	return func(h *subscription.History) { h.MissingSince, h.MissingPlan = since, "p-uid" }
 }

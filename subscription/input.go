@@ -288,7 +288,7 @@ func (r *Resolved) validate() error {
 	decided, hasPart := map[string]bool{}, map[string]bool{}
 	for _, d := range r.Resolution.Decisions {
 		if decided[d.Name] {
-			return &olmcore.InputError{Field: "Resolution.Resolution.Decisions", Problem: "holds " + d.Name + " twice"}
+			return &olmcore.InputError{Field: "Resolution.Resolution.Decisions", Problem: "contains " + d.Name + " twice"}
 		}
 		decided[d.Name] = true
 	}

@@ -20,13 +20,13 @@ import (
 	"github.com/olmcore/olm/subscription/audit"
 )
 
-// result is Reconcile as the laws know it.
+// result calls Reconcile with the signature that the laws need.
 func result(in subscription.Input) (olmcore.Result, error) {
 	out, err := subscription.Reconcile(in)
 	return out.Result, err
 }
 
-func TestBreachesOfContractNameTheField(t *testing.T) {
+func TestInputErrorsNameTheField(t *testing.T) {
 	for field, change := range map[string]func(*subscription.Input){
 		"Now":                                          func(in *subscription.Input) { in.Now = time.Time{} },
 		"Namespace":                                    func(in *subscription.Input) { in.Namespace = "" },
@@ -49,7 +49,7 @@ func TestBreachesOfContractNameTheField(t *testing.T) {
 		"OperatorGroups[1] is ops/group, as is OperatorGroups[0]": func(in *subscription.Input) {
 			in.OperatorGroups.Items = append(in.OperatorGroups.Items, in.OperatorGroups.Items[0])
 		},
-		"Decisions holds a twice": func(in *subscription.Input) {
+		"Decisions contains a twice": func(in *subscription.Input) {
 			in.Resolution = bring(*in, "etcd.v1", "a")
 			in.Resolution.Resolution.Decisions = append(in.Resolution.Resolution.Decisions, in.Resolution.Resolution.Decisions[0])
 		},
@@ -81,7 +81,7 @@ func TestBreachesOfContractNameTheField(t *testing.T) {
 	}
 }
 
-// oddInputs are inputs that make no sense and must not do harm.
+// oddInputs contains invalid or unusual inputs that must not cause harm.
 var oddInputs = map[string]func(*subscription.Input){
 	"no spec":             func(in *subscription.Input) { in.Subscriptions.Items[0].Spec = nil },
 	"an empty spec":       func(in *subscription.Input) { in.Subscriptions.Items[0].Spec = &v1alpha1.SubscriptionSpec{} },
@@ -207,7 +207,7 @@ func TestLawsHoldForOddInputs(t *testing.T) {
 	}
 }
 
-func TestASubscriptionWithoutASpecIsReportedAndLeftAlone(t *testing.T) {
+func TestSubscriptionWithoutSpecIsReportedAndNotChanged(t *testing.T) {
 	in := inputOf(newSub("a", func(s *v1alpha1.Subscription) { s.Spec = nil }), newSub("b", follows("p", "x")), newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) {
 		p.OwnerReferences[0] = olmcore.OwnerReferenceTo(newSub("b"))
 	}))
@@ -216,7 +216,6 @@ func TestASubscriptionWithoutASpecIsReportedAndLeftAlone(t *testing.T) {
 	require.Len(t, out.Actions, 1, "the other one goes on")
 }
 
-// TestAssessAgreesWithReconcile: the same decision, without objects.
 func TestAssessAgreesWithReconcile(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newSub("b"), newPlan("p", "Failed", failed(9)))
 	got, out := assess(t, in), reconcile(t, in)
@@ -232,8 +231,9 @@ func TestAssessAgreesWithReconcile(t *testing.T) {
 	require.Equal(t, out.Diagnostics, a.Diagnostics)
 }
 
-// TestBadInput is what no sane writer makes, and what becomes of it.
-func TestBadInput(t *testing.T) {
+// TestUnusualInputsConvergeAfterOneWrite checks what is reported and written for inputs that no correct writer
+// creates.
+func TestUnusualInputsConvergeAfterOneWrite(t *testing.T) {
 	latest := func(change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscription {
 		return newSub("a", append([]func(*v1alpha1.Subscription){follows("p", "etcd.v1"), installed}, change...)...)
 	}

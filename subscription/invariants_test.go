@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// controllerEdges is the graph of stages, written a second time: what a controller does with a plan. One that was
-// superseded fails before it starts, which needs a reason; transitions_test.go has that.
+// controllerEdges repeats the graph of stages as the edges that a controller takes. The edges of superseded plans,
+// which fail before they start, are in transitions_test.go.
 var controllerEdges = map[string][]string{
 	"NoPlan":           {"NotYetReconciled"},
 	"NotYetReconciled": {"Planning", "RequiresApproval", "Installing"},
@@ -28,7 +28,7 @@ var controllerEdges = map[string][]string{
 	"Complete":         {},
 }
 
-func TestTheGraphHasNoOtherEdges(t *testing.T) {
+func TestStageGraphHasExactlyTheExpectedEdges(t *testing.T) {
 	edges, superseded := map[string][]string{"Complete": {}}, []string{}
 	for _, e := range subscription.Graph {
 		if e.By == "superseded" {
@@ -42,7 +42,7 @@ func TestTheGraphHasNoOtherEdges(t *testing.T) {
 	require.Equal(t, []string{"NotYetReconciled", "Planning", "RequiresApproval"}, superseded)
 }
 
-// checkSafety checks what must hold for every answer to every valid input.
+// checkSafety checks the invariants of every Outcome for every valid Input.
 func checkSafety(t require.TestingT, in subscription.Input) {
 	out, err := subscription.Reconcile(in)
 	if err != nil {
@@ -74,8 +74,8 @@ func checkSafety(t require.TestingT, in subscription.Input) {
 	require.GreaterOrEqual(t, out.RequeueAfter.Nanoseconds(), int64(0))
 }
 
-// checkInstalled: a version that is there, and no copy, is what is installed; and of a plan whose stage is known one
-// condition shows at most, none without a reference.
+// checkInstalled checks that a version that exists and is not copied is the installed one, that at most one condition
+// is about the plan, and that there is none without a reference.
 func checkInstalled(t require.TestingT, in subscription.Input, status v1alpha1.SubscriptionStatus, judged bool) {
 	if !judged {
 		return
@@ -140,15 +140,16 @@ func checkStatus(t require.TestingT, in subscription.Input, before, after *v1alp
 
 var ours = subscription.Conditions()
 
-// TestNoConditionIsForgotten: those that clusters have go on being this package's.
-func TestNoConditionIsForgotten(t *testing.T) {
+// TestConditionsOfExistingClustersStayManaged checks that this package still manages the condition types that
+// existing clusters have.
+func TestConditionsOfExistingClustersStayManaged(t *testing.T) {
 	require.Subset(t, ours, []v1alpha1.SubscriptionConditionType{
 		"InstallPlanPending", "InstallPlanFailed", "InstallPlanMissing", "ResolutionFailed", "BundleUnpacking", "BundleUnpackFailed",
 		"CatalogSourcesUnhealthy", "PackageDeprecated", "ChannelDeprecated", "BundleDeprecated", "Deprecated",
 	})
 }
 
-// checkTransitionTime: a condition that says the same keeps its time.
+// checkTransitionTime checks that an unchanged condition keeps its time.
 func checkTransitionTime(t require.TestingT, before []v1alpha1.SubscriptionCondition, c v1alpha1.SubscriptionCondition) {
 	var same []*metav1.Time
 	for _, b := range before {
@@ -171,7 +172,7 @@ func foreignOf(conditions []v1alpha1.SubscriptionCondition) []v1alpha1.Subscript
 	return foreign
 }
 
-// checkChains: the transitions of one Subscription connect, and an edge outside the graph is marked.
+// checkChains checks that the transitions of one Subscription connect, and that an edge outside the graph is marked.
 func checkChains(t require.TestingT, out subscription.Outcome) {
 	last := map[olmcore.Ref]olmcore.Transition{}
 	for _, tr := range out.Transitions {
@@ -193,7 +194,7 @@ func checkChains(t require.TestingT, out subscription.Outcome) {
 	}
 }
 
-func TestEveryEdgeOfTheGraphOccurs(t *testing.T) {
+func TestEveryEdgeOfTheStageGraphIsReported(t *testing.T) {
 	plans := map[string]*v1alpha1.InstallPlan{
 		"NotYetReconciled": newPlan("p", ""), "Planning": newPlan("p", "Planning"), "RequiresApproval": newPlan("p", "RequiresApproval", manual(1)),
 		"Installing": newPlan("p", "Installing", started(20)), "Complete": newPlan("p", "Complete", started(20), done(30)),

@@ -17,11 +17,11 @@ import (
 	"github.com/olmcore/olm/subscription/health"
 )
 
-// TestAPlanOutOfSightIsMissingOnlyAfterAGrace is the table of transient inconsistencies, for a Subscription last
-// updated at second 5 and a look at second 60 or the one given.
+// TestUnobservedPlanIsMissingAfterTheGracePeriod checks when an InstallPlan that is not observed is reported as
+// missing. The Subscription was last updated at second 5 unless stated, and the time is second 60.
 //
 // OLM's cases: an absent plan that the conditions show already, from either state.
-func TestAPlanOutOfSightIsMissingOnlyAfterAGrace(t *testing.T) {
+func TestUnobservedPlanIsMissingAfterTheGracePeriod(t *testing.T) {
 	latest := newSub("a", follows("p", "etcd.v1"), installed)
 	fresh := newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(55) })
 	future := newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(600) })
@@ -47,18 +47,18 @@ func TestAPlanOutOfSightIsMissingOnlyAfterAGrace(t *testing.T) {
 		want         string
 		requeue      time.Duration
 	}{
-		"long after the last update, it is missing":          {sub: latest, want: missing},
-		"shortly after the last update, it is looked for":    {sub: fresh, requeue: time.Second},
-		"near the end of the grace, the rest is waited for":  {sub: fresh, config: subscription.Config{MissingGrace: 5500 * time.Millisecond}, requeue: 500 * time.Millisecond},
-		"a clock that went back is waited out":               {sub: future, requeue: time.Second},
-		"a live read proves it":                              {sub: fresh, live: true, want: missing},
-		"a witnessed deletion proves it":                     {sub: fresh, observations: tombstone, want: missing},
-		"the deletion of an earlier one of that name is not": {sub: fresh, observations: oldTombstone, requeue: time.Second},
-		"what was said stays said":                           {sub: said, want: missing},
-		"with memory, the first miss starts the grace":       {sub: latest, histories: missingSince(0), requeue: time.Second},
-		"with memory, within the grace":                      {sub: latest, histories: missingSince(51), requeue: time.Second},
-		"with memory, after the grace":                       {sub: latest, histories: missingSince(50), want: missing},
-		"with memory, the time of the status does not count": {sub: future, histories: missingSince(50), want: missing},
+		"long after the last update, it is missing":                      {sub: latest, want: missing},
+		"shortly after the last update, it is verified":                  {sub: fresh, requeue: time.Second},
+		"near the end of the grace period, only the rest is waited for":  {sub: fresh, config: subscription.Config{MissingGrace: 5500 * time.Millisecond}, requeue: 500 * time.Millisecond},
+		"a clock that went back is waited out":                           {sub: future, requeue: time.Second},
+		"a live read proves it":                                          {sub: fresh, live: true, want: missing},
+		"a witnessed deletion proves it":                                 {sub: fresh, observations: tombstone, want: missing},
+		"the deletion of an earlier plan of that name does not prove it": {sub: fresh, observations: oldTombstone, requeue: time.Second},
+		"a reported plan stays reported":                                 {sub: said, want: missing},
+		"with memory, the first miss starts the grace":                   {sub: latest, histories: missingSince(0), requeue: time.Second},
+		"with memory, within the grace":                                  {sub: latest, histories: missingSince(51), requeue: time.Second},
+		"with memory, after the grace":                                   {sub: latest, histories: missingSince(50), want: missing},
+		"with memory, the time of the status does not count":             {sub: future, histories: missingSince(50), want: missing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(tc.sub, newCSV("etcd.v1"))
@@ -76,9 +76,9 @@ func TestAPlanOutOfSightIsMissingOnlyAfterAGrace(t *testing.T) {
 	}
 }
 
-// TestTheGracePeriodStartsAgainForAnotherPlan checks that the time for which a deleted plan was missing does not count
-// for the plan that follows it: a cache may not show that one yet.
-func TestTheGracePeriodStartsAgainForAnotherPlan(t *testing.T) {
+// TestGracePeriodStartsAgainForAnotherPlan checks that the time for which a deleted InstallPlan was missing does
+// not count for the next plan, which a cache may not contain yet.
+func TestGracePeriodStartsAgainForAnotherPlan(t *testing.T) {
 	missing := known(subscription.StageMissing)
 	missing.MissingSince, missing.MissingPlan = second(20).Time, "p-uid"
 	cleared := known(subscription.StageNoPlan)
@@ -104,9 +104,9 @@ func TestTheGracePeriodStartsAgainForAnotherPlan(t *testing.T) {
 	}
 }
 
-// TestADeletedPlanIsForgottenWhateverTheConditionsWere: a reference never dangles because the conditions happened not
-// to change.
-func TestADeletedPlanIsForgottenWhateverTheConditionsWere(t *testing.T) {
+// TestReferenceToADeletedPlanIsCleared checks that the reference to a deleted InstallPlan is cleared, whatever the
+// conditions are.
+func TestReferenceToADeletedPlanIsCleared(t *testing.T) {
 	for name, conditions := range map[string]func(*v1alpha1.Subscription){
 		"none":    func(*v1alpha1.Subscription) {},
 		"pending": pending("RequiresApproval", 6),
@@ -127,8 +127,9 @@ func TestADeletedPlanIsForgottenWhateverTheConditionsWere(t *testing.T) {
 	}
 }
 
-// TestAMissingPlanThatWasSaidIsForgottenInTime, also when the grace has not ended by this clock.
-func TestAMissingPlanThatWasSaidIsForgottenInTime(t *testing.T) {
+// TestReferenceToAPlanReportedAsMissingIsCleared checks that the reference is cleared at the end of the grace
+// period if the status already reports the InstallPlan as missing.
+func TestReferenceToAPlanReportedAsMissingIsCleared(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 58), func(s *v1alpha1.Subscription) {
 		s.Status.LastUpdated = second(58)
 	}))
@@ -139,7 +140,7 @@ func TestAMissingPlanThatWasSaidIsForgottenInTime(t *testing.T) {
 	require.Nil(t, statusOf(t, in, reconcile(t, in), "a").InstallPlanRef)
 }
 
-func TestACSVThatExistsIsNotForgottenWithItsPlan(t *testing.T) {
+func TestDeletedPlanDoesNotClearAnExistingCSV(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newCSV("etcd.v1"))
 	got := statusOf(t, in, reconcile(t, in), "a")
 	require.Equal(t, "etcd.v1", got.CurrentCSV)
@@ -148,8 +149,9 @@ func TestACSVThatExistsIsNotForgottenWithItsPlan(t *testing.T) {
 	require.Equal(t, "Missing/ReferencedInstallPlanNotFound", planConditions(got))
 }
 
-// TestAPlanOutOfSightDecidesNothingAboutAState while failing forward: which one it is depends on the plan.
-func TestAPlanOutOfSightDecidesNothingAboutAState(t *testing.T) {
+// TestStateIsKeptWhileTheFailedPlanIsUnobserved checks status.state while the InstallPlan is not observed. With
+// fail forward, the state depends on the plan and is kept.
+func TestStateIsKeptWhileTheFailedPlanIsUnobserved(t *testing.T) {
 	for _, state := range []v1alpha1.SubscriptionState{"UpgradeFailed", "UpgradePending", "AtLatestKnown", ""} {
 		in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 55), func(s *v1alpha1.Subscription) {
 			s.Status.State, s.Status.LastUpdated = state, second(55)
@@ -159,34 +161,35 @@ func TestAPlanOutOfSightDecidesNothingAboutAState(t *testing.T) {
 	}
 }
 
-// TestPlanAndCSVGoneTogether is what an administrator leaves who removes both: the operator is installed again on
-// request only, after a grace, so that a cache that is behind loses nothing.
-func TestPlanAndCSVGoneTogether(t *testing.T) {
+// TestDeletedPlanAndCSVAreReinstalledOnlyOnRequest checks a namespace in which an administrator deleted the
+// InstallPlan and the CSV. The operator is installed again only on request, and after a grace period because the
+// cache may be stale.
+func TestDeletedPlanAndCSVAreReinstalledOnlyOnRequest(t *testing.T) {
 	w := newWatcher(newSub("a", follows("p", "etcd.v1"), installed))
 	w.in.Histories = nil
 	for _, at := range []int{60, 70, 180, 100000} {
-		w.look(t, at, nil)
+		w.reconcile(t, at, nil)
 		require.Equal(t, v1alpha1.SubscriptionState("UpgradePending"), w.status().State)
 		require.NotNil(t, w.status().InstallPlanRef)
 	}
 	w.in.Config.ReinstallMissingCSV = true
-	w.look(t, 100001, nil)
+	w.reconcile(t, 100001, nil)
 	require.Nil(t, w.status().InstallPlanRef)
 	require.Empty(t, w.status().CurrentCSV)
 }
 
-func TestAPlanThatComesBack(t *testing.T) {
+func TestRestoredPlanIsFollowedAgain(t *testing.T) {
 	w, complete := newWatcher(newSub("a", follows("p", "etcd.v1"), installed), newCSV("etcd.v1")), newPlan("p", "Complete", started(3), done(9))
-	w.look(t, 60, complete)
+	w.reconcile(t, 60, complete)
 	w.in.Live = true
-	require.Equal(t, "C>M||Missing/ReferencedInstallPlanNotFound", w.tell(t, 100, nil))
+	require.Equal(t, "C>M||Missing/ReferencedInstallPlanNotFound", w.report(t, 100, nil))
 	w.in.Live = false // a cache is believed too
-	require.Equal(t, "M>C||", w.tell(t, 200, complete))
+	require.Equal(t, "M>C||", w.report(t, 200, complete))
 }
 
-// TestACacheThatGoesBackIsNotBelievedAtOnce: with memory and a cache, what no controller can have done is looked at
-// twice.
-func TestACacheThatGoesBackIsNotBelievedAtOnce(t *testing.T) {
+// TestImpossibleChangeIsObservedTwiceBeforeItIsReported checks that a change of an InstallPlan that no controller
+// makes is reported only after a second observation, if it comes from a cache and the caller keeps histories.
+func TestImpossibleChangeIsObservedTwiceBeforeItIsReported(t *testing.T) {
 	type step struct {
 		at   int
 		plan *v1alpha1.InstallPlan
@@ -200,20 +203,20 @@ func TestACacheThatGoesBackIsNotBelievedAtOnce(t *testing.T) {
 		sub     *v1alpha1.Subscription
 		suspect subscription.Stage
 	}{
-		"an older version is ignored":             {steps: []step{{61, older, "||"}, {62, older, "||"}, {65, older, "||"}, {69, older, "||"}}, suspect: "Failed"},
-		"an edit is believed when it stays":       {steps: []step{{61, fresh, "||"}, {62, fresh, "C>N!|OutOfBandEdit|Pending/InstallPlanNotYetReconciled"}}},
-		"a cache that catches up leaves no trace": {steps: []step{{61, waiting, "||"}, {62, complete, "||"}}},
-		"an unknown phase is no step back": {steps: []step{
+		"an older version is ignored":                   {steps: []step{{61, older, "||"}, {62, older, "||"}, {65, older, "||"}, {69, older, "||"}}, suspect: "Failed"},
+		"an edit is reported when it is observed again": {steps: []step{{61, fresh, "||"}, {62, fresh, "C>N!|OutOfBandEdit|Pending/InstallPlanNotYetReconciled"}}},
+		"a cache that catches up leaves no trace":       {steps: []step{{61, waiting, "||"}, {62, complete, "||"}}},
+		"an unknown phase is not suspicious": {steps: []step{
 			{61, newPlan("p", "Melting", started(3), done(9)), "C>U||"}, {63, newPlan("p", "Failed", started(3), failed(62)), "U>F|UnknownPhase|Failed/InstallComponentFailed"},
 		}},
-		"a watch is believed": {steps: []step{{61, fresh, "C>N!|OutOfBandEdit|Pending/InstallPlanNotYetReconciled"}}, watched: true},
-		"a failure that it had before it was tried again": {sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), steps: []step{
+		"a version from a watch is reported at once": {steps: []step{{61, fresh, "C>N!|OutOfBandEdit|Pending/InstallPlanNotYetReconciled"}}, watched: true},
+		"a failure from before the retry": {sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), steps: []step{
 			{60, newPlan("p", "Installing", started(3), failed(9)), "||Pending/Installing"}, {61, newPlan("p", "Failed", started(3), failed(9)), "||Pending/Installing"},
 		}, suspect: "Failed"},
-		"a failure that is not noted yet is believed": {sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), steps: []step{
+		"a failure without a condition is reported at once": {sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), steps: []step{
 			{60, newPlan("p", "Installing", started(3)), "||Pending/Installing"}, {61, newPlan("p", "Failed", started(3)), "I>F||Failed/InstallPlanFailed"},
 		}},
-		"what another writer made the status say counts like memory": {sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), steps: []step{
+		"a status of another writer counts like the history": {sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), steps: []step{
 			{60, waiting, "||Pending/Installing"}, {61, newPlan("p", "Installing", manual(2), started(5)), "||Pending/Installing"},
 		}},
 	} {
@@ -222,32 +225,32 @@ func TestACacheThatGoesBackIsNotBelievedAtOnce(t *testing.T) {
 			if tc.sub != nil {
 				w = newWatcher(tc.sub)
 			} else {
-				w.look(t, 60, complete)
+				w.reconcile(t, 60, complete)
 			}
 			for _, s := range tc.steps {
 				if tc.watched {
 					w.in.Observations = []subscription.Observation{{At: second(s.at).Time, Plan: s.plan}}
 				}
-				require.Equal(t, s.want, w.tell(t, s.at, s.plan), "at second %d", s.at)
+				require.Equal(t, s.want, w.report(t, s.at, s.plan), "at second %d", s.at)
 			}
 			require.Equal(t, tc.suspect, w.in.Histories["a-uid"].SuspectStage)
 		})
 	}
 }
 
-func TestACacheBehindOurOwnWriteIsLeftAlone(t *testing.T) {
+func TestCacheOlderThanTheLastWriteChangesNothing(t *testing.T) {
 	w := newWatcher(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)))
-	w.look(t, 60, newPlan("p", "RequiresApproval", manual(1)))
+	w.reconcile(t, 60, newPlan("p", "RequiresApproval", manual(1)))
 	before := w.in.Subscriptions.Items[0]
-	require.Contains(t, w.tell(t, 61, newPlan("p", "Installing", manual(2), started(61))), "|Pending/Installing")
+	require.Contains(t, w.report(t, 61, newPlan("p", "Installing", manual(2), started(61))), "|Pending/Installing")
 	w.in.Subscriptions.Items[0] = before
 	complete := newPlan("p", "Complete", manual(2), started(61), done(61))
-	require.Contains(t, w.tell(t, 61, complete), "|Pending/RequiresApproval", "no write")
-	w.look(t, 62, complete)
+	require.Contains(t, w.report(t, 61, complete), "|Pending/RequiresApproval", "no write")
+	w.reconcile(t, 62, complete)
 	require.Empty(t, planConditions(w.status()), "the write was lost after all")
 }
 
-func TestADeletedCSVIsReportedAndOnRequestReinstalled(t *testing.T) {
+func TestDeletedCSVIsReportedAndReinstalledOnRequest(t *testing.T) {
 	wedged := newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v1" })
 	noticed := newSub("a", follows("p", "etcd.v1"), installed)
 	plan := newPlan("p", "Complete", started(3), done(40))
@@ -259,11 +262,11 @@ func TestADeletedCSVIsReportedAndOnRequestReinstalled(t *testing.T) {
 		requeue   time.Duration
 		cleared   bool
 	}{
-		"for a while it is normal":        {at: 60, requeue: 100 * time.Second},
-		"then it is reported":             {at: 160, reasons: "WedgedUpgradePending"},
-		"on request it waits as long":     {at: 60, reinstall: true, requeue: 100 * time.Second},
-		"and then installs the CSV again": {at: 160, reinstall: true, cleared: true},
-		"it was there until now":          {at: 999, reinstall: true, noticed: true, requeue: 2 * time.Minute},
+		"within the grace period nothing is reported":                  {at: 60, requeue: 100 * time.Second},
+		"after the grace period it is reported":                        {at: 160, reasons: "WedgedUpgradePending"},
+		"on request the grace period applies, too":                     {at: 60, reinstall: true, requeue: 100 * time.Second},
+		"on request the CSV is installed again after the grace period": {at: 160, reinstall: true, cleared: true},
+		"the CSV existed until now":                                    {at: 999, reinstall: true, noticed: true, requeue: 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(wedged, plan)
@@ -279,9 +282,9 @@ func TestADeletedCSVIsReportedAndOnRequestReinstalled(t *testing.T) {
 	}
 }
 
-// TestAnAdminsDeletionIsNotUndone: the plan was collected, later the CSV is removed. The operator is installed again
-// only on request. Who deletes the plan of a removed version asks for it, too.
-func TestAnAdminsDeletionIsNotUndone(t *testing.T) {
+// TestDeletedOperatorIsReinstalledOnlyOnRequest checks that an operator whose CSV was deleted after its InstallPlan
+// is installed again only on request. Deleting the plan of a version that was already removed is such a request.
+func TestDeletedOperatorIsReinstalledOnlyOnRequest(t *testing.T) {
 	collected := newSub("a", follows("p", "etcd.v1"), installed, withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 30))
 	for name, tc := range map[string]struct {
 		sub       *v1alpha1.Subscription
@@ -290,12 +293,12 @@ func TestAnAdminsDeletionIsNotUndone(t *testing.T) {
 		want      string // after the grace
 		reasons   string
 	}{
-		"by default it stays removed":                 {sub: collected, want: "UpgradePending p", reasons: "WedgedUpgradePending"},
-		"also by a live read":                         {sub: collected, live: true, want: "UpgradePending p", reasons: "WedgedUpgradePending"},
-		"plan and version may go at once":             {sub: newSub("a", follows("p", "etcd.v1"), installed), want: "UpgradePending p", reasons: "WedgedUpgradePending"},
-		"on request it is installed again":            {sub: collected, reinstall: true, want: " "},
-		"a plan that is deleted afterwards asks, too": {sub: newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.State = "UpgradePending" }), want: " "},
-		"an upgrade whose plan is gone is made anew": {sub: newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v0" },
+		"by default it stays removed":                   {sub: collected, want: "UpgradePending p", reasons: "WedgedUpgradePending"},
+		"it stays removed with a live read":             {sub: collected, live: true, want: "UpgradePending p", reasons: "WedgedUpgradePending"},
+		"plan and CSV may be deleted together":          {sub: newSub("a", follows("p", "etcd.v1"), installed), want: "UpgradePending p", reasons: "WedgedUpgradePending"},
+		"on request it is installed again":              {sub: collected, reinstall: true, want: " "},
+		"deleting the plan afterwards requests it, too": {sub: newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.State = "UpgradePending" }), want: " "},
+		"an upgrade whose plan was deleted is planned again": {sub: newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v0" },
 			withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 30)), want: " "},
 		"so is a second installation that was never approved": {sub: newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 30), func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v1" }), want: " "},
 	} {
@@ -336,9 +339,10 @@ func historyOf(stage subscription.Stage) map[types.UID]subscription.History {
 	return map[types.UID]subscription.History{"a-uid": known(stage)}
 }
 
-// TestTheVersionOfAMissingPlanIsFollowedToALaterOne: a plan that brings the version is not left to install it for a
-// Subscription that has forgotten it.
-func TestTheVersionOfAMissingPlanIsFollowedToALaterOne(t *testing.T) {
+// TestSubscriptionFollowsALaterPlanWithTheSameVersion checks that a Subscription whose InstallPlan is missing
+// references a later plan with the same version. Otherwise that plan would install a version that no Subscription
+// follows.
+func TestSubscriptionFollowsALaterPlanWithTheSameVersion(t *testing.T) {
 	generation := func(g int) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) { p.Spec.Generation = g }
 	}
@@ -347,17 +351,17 @@ func TestTheVersionOfAMissingPlanIsFollowedToALaterOne(t *testing.T) {
 		at      int
 		follows string
 	}{
-		"none is there":                     {at: 60},
-		"one without steps":                 {[]olmcore.Object{newPlan("q", "", empty, generation(2))}, 60, "q"},
-		"one that runs":                     {[]olmcore.Object{newPlan("q", "Installing", generation(2))}, 60, "q"},
-		"it has just completed":             {[]olmcore.Object{newPlan("q", "Complete", done(50), generation(2))}, 60, "q"},
-		"the newest of them":                {[]olmcore.Object{newPlan("q", "Installing", generation(2)), newPlan("r", "", empty, generation(3)), newPlan("s", "", empty, generation(2))}, 60, "r"},
-		"the plan may only be out of sight": {[]olmcore.Object{newPlan("q", "Installing", generation(2))}, 8, "p"},
-		"an older one":                      {[]olmcore.Object{newPlan("q", "Installing", generation(0))}, 60, ""},
-		"one that failed":                   {[]olmcore.Object{newPlan("q", "Failed", failed(30), generation(2))}, 60, ""},
-		"one that is being deleted":         {[]olmcore.Object{newPlan("q", "Installing", generation(2), func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(9) })}, 60, ""},
-		"one of another version":            {[]olmcore.Object{newPlan("q", "Installing", generation(2), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"etcd.v2"} })}, 60, ""},
-		"one of another Subscription":       {[]olmcore.Object{newPlan("q", "Installing", generation(2), func(p *v1alpha1.InstallPlan) { p.OwnerReferences = nil })}, 60, ""},
+		"no other plan exists":                      {at: 60},
+		"one without steps":                         {[]olmcore.Object{newPlan("q", "", empty, generation(2))}, 60, "q"},
+		"one that runs":                             {[]olmcore.Object{newPlan("q", "Installing", generation(2))}, 60, "q"},
+		"it has just completed":                     {[]olmcore.Object{newPlan("q", "Complete", done(50), generation(2))}, 60, "q"},
+		"the newest of them":                        {[]olmcore.Object{newPlan("q", "Installing", generation(2)), newPlan("r", "", empty, generation(3)), newPlan("s", "", empty, generation(2))}, 60, "r"},
+		"the plan may only be missing in the cache": {[]olmcore.Object{newPlan("q", "Installing", generation(2))}, 8, "p"},
+		"an older one":                              {[]olmcore.Object{newPlan("q", "Installing", generation(0))}, 60, ""},
+		"one that failed":                           {[]olmcore.Object{newPlan("q", "Failed", failed(30), generation(2))}, 60, ""},
+		"one that is being deleted":                 {[]olmcore.Object{newPlan("q", "Installing", generation(2), func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(9) })}, 60, ""},
+		"one of another version":                    {[]olmcore.Object{newPlan("q", "Installing", generation(2), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"etcd.v2"} })}, 60, ""},
+		"one of another Subscription":               {[]olmcore.Object{newPlan("q", "Installing", generation(2), func(p *v1alpha1.InstallPlan) { p.OwnerReferences = nil })}, 60, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(append(tc.plans, newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 3),

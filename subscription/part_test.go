@@ -40,7 +40,7 @@ func ownedBy(name string) func(*v1alpha1.InstallPlan) {
 	}
 }
 
-func TestEachPartIsCarriedOutByItsOwnPlan(t *testing.T) {
+func TestEachPartUsesItsOwnPlan(t *testing.T) {
 	in := twoParts(newSub("a"), newSub("b"), newSub("c"), newPlan("p", "", empty, ownedBy("a")), newPlan("q", "", empty, ownedBy("b")))
 	out := reconcile(t, in)
 	require.Equal(t, "p", statusOf(t, in, out, "a").InstallPlanRef.Name)
@@ -50,8 +50,9 @@ func TestEachPartIsCarriedOutByItsOwnPlan(t *testing.T) {
 	require.Nil(t, statusOf(t, in, out, "c").InstallPlanRef, "it is in no set")
 }
 
-// TestPartWaitsForNoOther: a moves to its plan whatever is in the way of b. The conditions of a say nothing about b.
-func TestPartWaitsForNoOther(t *testing.T) {
+// TestPartDoesNotWaitForAnotherPart checks that Subscription a references its InstallPlan whatever blocks
+// Subscription b, and that the conditions of a do not mention b.
+func TestPartDoesNotWaitForAnotherPart(t *testing.T) {
 	lookup := v1alpha1.BundleLookup{Conditions: []v1alpha1.BundleLookupCondition{
 		{Type: v1alpha1.BundleLookupFailed, Status: "True", Reason: "JobFailed", Message: "no"},
 	}}
@@ -64,11 +65,11 @@ func TestPartWaitsForNoOther(t *testing.T) {
 	}{
 		"its plan is not visible":       {newSub("b"), progress{Plan: olmcore.RefOf(newPlan("r", ""))}, ""},
 		"its plan could not be written": {newSub("b"), progress{PlanError: "no"}, "EnsureInstallPlanFailed"},
-		"its plan is refused":           {newSub("b"), progress{PlanRefused: olmcore.Cause{Reason: "PlanTooLarge"}}, "PlanTooLarge"},
+		"its plan cannot be created":    {newSub("b"), progress{PlanRefused: olmcore.Cause{Reason: "PlanTooLarge"}}, "PlanTooLarge"},
 		"its bundle cannot be unpacked": {
 			newSub("b"), progress{Unpacking: &subscription.Unpacking{Lookups: []v1alpha1.BundleLookup{lookup}}}, "BundleUnpackFailed",
 		},
-		"it keeps the plan that it has": {held, progress{Plan: olmcore.RefOf(newPlan("q", ""))}, ""},
+		"it keeps its present plan": {held, progress{Plan: olmcore.RefOf(newPlan("q", ""))}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := newPlan("old", "Installing", started(3), ownedBy("b"))
@@ -126,9 +127,9 @@ func TestUnpackErrorsAreReportedForEachPart(t *testing.T) {
 	}
 }
 
-// TestPartsAreOfOneObservation: the answer does not hold for any part if a Subscription is another, unless the answer
-// changed it.
-func TestPartsAreOfOneObservation(t *testing.T) {
+// TestChangedSubscriptionInvalidatesEveryPart checks that no part of an answer is applied if a Subscription of any
+// part changed, except by the answer itself.
+func TestChangedSubscriptionInvalidatesEveryPart(t *testing.T) {
 	plans := []olmcore.Object{newPlan("p", "", empty, ownedBy("a")), newPlan("q", "", empty, ownedBy("b"))}
 	in := twoParts(append(plans, newSub("a"), newSub("b"))...)
 	in.Subscriptions.Items[1] = newSub("b", follows("q", "etcd.v2"))

@@ -16,14 +16,14 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// version is what a plan looked like from a second on.
+// version is a version of a plan, and the second since which it exists.
 type version struct {
 	at    int
 	stage string
 	plan  *v1alpha1.InstallPlan
 }
 
-// walk draws the life of a plan as a controller writes it: every version, from its creation on.
+// walk draws the versions of a plan that a controller writes, from its creation on.
 func walk(t *rapid.T, retries bool) []version {
 	at := 2
 	later := func() int { at += rapid.IntRange(0, 5).Draw(t, "seconds"); return at }
@@ -74,7 +74,7 @@ func walk(t *rapid.T, retries bool) []version {
 	return all
 }
 
-// stagesOf are the stages of a walk, without repetitions.
+// stagesOf returns the stages of a walk, without repetitions.
 func stagesOf(all []version) []string {
 	var list []string
 	for _, v := range all {
@@ -83,14 +83,14 @@ func stagesOf(all []version) []string {
 	return slices.Compact(list)
 }
 
-// watcher looks at a plan now and then, with memory, and collects what is told.
+// watcher reconciles a Subscription several times, with a history, and collects the reports about its plan.
 type watcher struct {
-	in   subscription.Input
-	told []string
-	gaps string
+	in       subscription.Input
+	reported []string
+	gaps     string
 }
 
-// newWatcher looks at a namespace; without objects at a Subscription that waits for its plan.
+// newWatcher returns a watcher of a namespace. Without objects, it contains a Subscription that waits for its plan.
 func newWatcher(objects ...olmcore.Object) *watcher {
 	if len(objects) == 0 {
 		objects = append(objects, newSub("a", follows("p", "etcd.v1")))
@@ -100,15 +100,15 @@ func newWatcher(objects ...olmcore.Object) *watcher {
 	return w
 }
 
-// tell looks, and returns the transitions, the gaps, and what the conditions show then.
-func (w *watcher) tell(t require.TestingT, at int, plan *v1alpha1.InstallPlan) string {
-	out := w.look(t, at, plan)
+// report reconciles at a second, and returns the transitions, the gaps, and the conditions about the plan.
+func (w *watcher) report(t require.TestingT, at int, plan *v1alpha1.InstallPlan) string {
+	out := w.reconcile(t, at, plan)
 	return stages(out.Result) + "|" + gaps(out.Result) + "|" + planConditions(w.status())
 }
 
 func (w *watcher) status() v1alpha1.SubscriptionStatus { return w.in.Subscriptions.Items[0].Status }
 
-func (w *watcher) look(t require.TestingT, at int, plan *v1alpha1.InstallPlan) subscription.Outcome {
+func (w *watcher) reconcile(t require.TestingT, at int, plan *v1alpha1.InstallPlan) subscription.Outcome {
 	w.in.Now, w.in.InstallPlans.Items = second(at).Time, nil
 	if plan != nil {
 		w.in.InstallPlans.Items = []*v1alpha1.InstallPlan{plan}
@@ -118,50 +118,51 @@ func (w *watcher) look(t require.TestingT, at int, plan *v1alpha1.InstallPlan) s
 	carryOut(&w.in, out)
 	for _, tr := range out.Transitions {
 		if tr.Type == subscription.TransitionInstallPlan {
-			w.told = append(w.told, tr.To)
+			w.reported = append(w.reported, tr.To)
 		}
 	}
 	w.gaps += gaps(out.Result)
 	return out
 }
 
-// TestEveryStageIsReported: whatever looks at a plan, its whole life is told, as long as it did not fail and was tried
-// again in between.
-func TestEveryStageIsReported(t *testing.T) {
+// TestEveryStageOfAPlanIsReported checks that all stages of an InstallPlan are reported, however seldom it is
+// observed, if it was not retried after a failure.
+func TestEveryStageOfAPlanIsReported(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := walk(t, false)
 		w := newWatcher()
 		for i, v := range all {
 			if i == len(all)-1 || rapid.Bool().Draw(t, "look") {
-				w.look(t, v.at+rapid.IntRange(0, 1).Draw(t, "delay"), v.plan)
+				w.reconcile(t, v.at+rapid.IntRange(0, 1).Draw(t, "delay"), v.plan)
 			}
 		}
-		require.Equal(t, stagesOf(all), w.told)
+		require.Equal(t, stagesOf(all), w.reported)
 		require.Empty(t, w.gaps)
 	})
 }
 
-// TestNothingIsInvented: with retries some rounds cannot be known, but what is told happened, in that order, and what
-// was seen is told.
-func TestNothingIsInvented(t *testing.T) {
+// TestOnlyStagesThatHappenedAreReported checks that reported stages happened in that order, and that every observed
+// stage is reported. Retries between two observations may stay unknown.
+func TestOnlyStagesThatHappenedAreReported(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := walk(t, true)
 		w := newWatcher()
 		var seen []string
 		for i, v := range all {
 			if i == len(all)-1 || rapid.Bool().Draw(t, "look") {
-				w.look(t, v.at, v.plan)
+				w.reconcile(t, v.at, v.plan)
 				seen = append(seen, v.stage)
 			}
 		}
-		require.True(t, isSubsequence(w.told, stagesOf(all)), "told %v, happened %v", w.told, stagesOf(all))
-		require.True(t, isSubsequence(slices.Compact(seen), w.told), "seen %v, told %v", seen, w.told)
-		require.Equal(t, stagesOf(all)[len(stagesOf(all))-1], w.told[len(w.told)-1])
+		require.True(t, isSubsequence(w.reported, stagesOf(all)), "reported %v, happened %v", w.reported, stagesOf(all))
+		require.True(t, isSubsequence(slices.Compact(seen), w.reported), "observed %v, reported %v", seen, w.reported)
+		require.Equal(t, stagesOf(all)[len(stagesOf(all))-1], w.reported[len(w.reported)-1])
 	})
 }
 
-// TestAWatchReportsEveryStage: with every version at hand, retries are told too.
-func TestAWatchReportsEveryStage(t *testing.T) {
+// TestWatchEventsReportEveryRetry checks that retries are reported, too, if every version of the InstallPlan is
+// passed as an Observation.
+func TestWatchEventsReportEveryRetry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := walk(t, true)
 		w := newWatcher()
@@ -173,13 +174,13 @@ func TestAWatchReportsEveryStage(t *testing.T) {
 				At: second(v.at).Time.Add(time.Duration(i) * time.Millisecond), Plan: v.plan,
 			})
 			if i == len(all)-1 || w.in.Histories != nil && rapid.Bool().Draw(t, "look") {
-				w.look(t, v.at+1, v.plan)
+				w.reconcile(t, v.at+1, v.plan)
 			}
 		}
 		if w.in.Histories == nil && stagesOf(all)[len(stagesOf(all))-1] == "Complete" {
 			return // without memory a completion whose CSV is not there yet is told with the state that follows
 		}
-		require.Equal(t, stagesOf(all), w.told)
+		require.Equal(t, stagesOf(all), w.reported)
 		require.Empty(t, w.gaps)
 	})
 }

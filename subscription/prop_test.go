@@ -106,8 +106,7 @@ func TestLawsHoldForAnyInput(t *testing.T) {
 	require.NotZero(t, accepted)
 }
 
-// drawNamespace draws a namespace as it may really be: Subscriptions in any state, with plans and CSVs that are there
-// or not.
+// drawNamespace draws a realistic namespace: Subscriptions in any state, whose plans and CSVs may exist or not.
 func drawNamespace(t *rapid.T) subscription.Input {
 	in := inputOf()
 	plans := map[string]*v1alpha1.InstallPlan{}
@@ -178,8 +177,7 @@ func drawNamespace(t *rapid.T) subscription.Input {
 	return in
 }
 
-// drawParts may divide the answer of a namespace into parts: a and b wait for one plan, or b waits for a plan of its
-// own.
+// drawParts may divide the answer of a namespace into parts: a and b wait for one plan, or b waits for its own plan.
 func drawParts(t *rapid.T, in *subscription.Input) {
 	in.SeparatePlans = rapid.IntRange(0, 2).Draw(t, "separate") == 0
 	first := subscription.Part{PlanProgress: in.Resolution.PlanProgress}
@@ -196,9 +194,9 @@ func drawParts(t *rapid.T, in *subscription.Input) {
 	}
 }
 
-// TestANamespaceComesToRest: writing what is asked for, and letting time pass, ends with nothing to write and nothing
-// to tell; until then all laws hold.
-func TestANamespaceComesToRest(t *testing.T) {
+// TestAnyNamespaceConverges checks that any namespace converges when the actions are run and time passes. The laws
+// hold in every round.
+func TestAnyNamespaceConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		quiet := 0
@@ -224,8 +222,8 @@ func TestANamespaceComesToRest(t *testing.T) {
 	})
 }
 
-// rounds is the settling law's bound: a status, its labels, those of what the CSV owns, and one round to see that all
-// is done.
+// rounds is the maximum number of rounds until a namespace converges: one each for the status, its labels, the labels
+// of the objects of the CSV, and to observe that all is done.
 const rounds = 6
 
 func TestEveryWriteMayBeLostOrRepeated(t *testing.T) {
@@ -264,7 +262,7 @@ func TestEveryWriteMayBeLostOrRepeated(t *testing.T) {
 	}
 }
 
-// solving is a controller with a solver that brings etcd.v1 with the plan p to everyone who has nothing.
+// solving returns a controller with a solver that gives etcd.v1 and the plan p to every Subscription without a version.
 func solving() fake.Controller {
 	e := &embedder{forgetful: true}
 	e.reset()
@@ -294,8 +292,9 @@ func solving() fake.Controller {
 	return c
 }
 
-// TestEveryAnswerIsOne: any namespace gets a phase for each Subscription, and an object that it is about.
-func TestEveryAnswerIsOne(t *testing.T) {
+// TestHealthOfEverySubscriptionHasPhaseAndObject checks for any namespace that each Subscription has a phase and
+// the object that it is about.
+func TestHealthOfEverySubscriptionHasPhaseAndObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		all, err := health.Of(health.Input{Input: in})
@@ -309,7 +308,7 @@ func TestEveryAnswerIsOne(t *testing.T) {
 	})
 }
 
-// stored returns an object as it comes back from where it was stored.
+// stored returns an object after it was encoded as JSON and decoded.
 func stored[T any](t require.TestingT, o *T) *T {
 	data, err := json.Marshal(o)
 	require.NoError(t, err)
@@ -318,8 +317,9 @@ func stored[T any](t require.TestingT, o *T) *T {
 	return back
 }
 
-// TestStoredObjectsGiveTheSameResult: what JSON does to objects and histories changes no decision.
-func TestStoredObjectsGiveTheSameResult(t *testing.T) {
+// TestSerializedObjectsGiveTheSameResult checks that objects and histories give the same Outcome after they were
+// encoded as JSON and decoded.
+func TestSerializedObjectsGiveTheSameResult(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		again := in
@@ -344,7 +344,7 @@ func TestStoredObjectsGiveTheSameResult(t *testing.T) {
 	})
 }
 
-// toJSON prints an Outcome, its actions as records.
+// toJSON returns an Outcome as JSON, with its actions as records.
 func toJSON(t require.TestingT, out subscription.Outcome) string {
 	var records []olmcore.Record
 	for _, a := range out.Actions {
@@ -357,9 +357,9 @@ func toJSON(t require.TestingT, out subscription.Outcome) string {
 	return string(data)
 }
 
-// TestAnUnrelatedSubscriptionChangesNothing: another Subscription changes nothing of what the others say, unless the
-// namespace is resolved with it.
-func TestAnUnrelatedSubscriptionChangesNothing(t *testing.T) {
+// TestUnrelatedSubscriptionDoesNotAffectOthers checks that another Subscription changes no report about the others,
+// unless the namespace is resolved with it.
+func TestUnrelatedSubscriptionDoesNotAffectOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		in.Resolution = nil

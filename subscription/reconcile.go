@@ -132,7 +132,7 @@ func (n *namespace) reportNamespace(assessed *Assessment, transitions []olmcore.
 	}
 	// 3. Observations that belong to other namespaces.
 	if ignored := n.plans.Window.Foreign(); ignored > 0 {
-		report(olmcore.Info, ReasonObservationIgnored, "%d observations are of InstallPlans of other namespaces", ignored)
+		report(olmcore.Info, ReasonObservationIgnored, "%d observations of InstallPlans of other namespaces were ignored", ignored)
 	}
 	// 4. Bundles that could not be unpacked this time.
 	r.Diagnostics = append(r.Diagnostics, n.unpackProblems()...)
@@ -144,7 +144,7 @@ func (n *namespace) reportNamespace(assessed *Assessment, transitions []olmcore.
 	}
 	// 6. A stale resolution.
 	if a.stale && n.blocked == "" {
-		report(olmcore.Info, ReasonStaleResolution, "the resolution was computed from other Subscriptions than are there now")
+		report(olmcore.Info, ReasonStaleResolution, "the resolution was computed from Subscriptions that have changed since")
 	}
 	// 7. The next resolution, if a Subscription needs one.
 	if slices.ContainsFunc(assessed.Verdicts, func(v Verdict) bool { return !v.Waits }) {
@@ -153,7 +153,7 @@ func (n *namespace) reportNamespace(assessed *Assessment, transitions []olmcore.
 	return r
 }
 
-// isSetBy reports whether a Transition sets the condition ResolutionFailed as it is wanted.
+// isSetBy reports whether a Transition sets the condition ResolutionFailed to its desired value.
 func (w want) isSetBy(t olmcore.Transition) bool {
 	return t.Type == string(v1alpha1.SubscriptionResolutionFailed) && t.Status == metav1.ConditionTrue && t.Message == w.message
 }

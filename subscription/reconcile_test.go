@@ -55,7 +55,7 @@ func TestReconcile(t *testing.T) {
 	labelled := func(o olmcore.Object, labels map[string]string) olmcore.Action {
 		after := o.DeepCopyObject().(olmcore.Object)
 		after.SetLabels(labels)
-		return olmcore.UpdateOf(o, after, olmcore.Cause{Reason: "ComponentLabelMissing", Message: "the object belongs to the operator of " + labelKey})
+		return olmcore.UpdateOf(o, after, olmcore.Cause{Reason: "ComponentLabelMissing", Message: "the object belongs to the operator with the label " + labelKey})
 	}
 	request := func(reason string, subs ...*v1alpha1.Subscription) *subscription.ResolveRequest {
 		r := &subscription.ResolveRequest{Namespace: ns, Reason: reason}
@@ -85,7 +85,7 @@ func TestReconcile(t *testing.T) {
 			in:   answered(inputOf(latest, newPlan("p", "Complete"), newCSV("etcd.v1"))),
 			gate: subscription.GateAnswered, want: subscription.Outcome{},
 		},
-		"a plan that waits for approval shows": {
+		"a plan that waits for approval sets the condition": {
 			in:   inputOf(waiting, newPlan("p", "RequiresApproval", manual(1))),
 			gate: subscription.GateDeferred, want: subscription.Outcome{Result: olmcore.Result{
 				Actions: []olmcore.Action{write(waiting, "StatusObserved", "the InstallPlan is RequiresApproval", func(s *v1alpha1.SubscriptionStatus) {
@@ -109,10 +109,10 @@ func TestReconcile(t *testing.T) {
 				},
 			}},
 		},
-		"a deleted plan makes a waiting Subscription start anew": {
+		"a deleted plan clears the reference of a waiting Subscription": {
 			in:   inputOf(running),
 			gate: subscription.GateDeferred, want: subscription.Outcome{Result: olmcore.Result{
-				Actions: []olmcore.Action{write(running, "InstallPlanReferenceCleared", "the referenced InstallPlan cannot bring the operator any more", func(s *v1alpha1.SubscriptionStatus) {
+				Actions: []olmcore.Action{write(running, "InstallPlanReferenceCleared", "the referenced InstallPlan cannot install the operator any more", func(s *v1alpha1.SubscriptionStatus) {
 					s.InstallPlanRef, s.Install, s.CurrentCSV, s.State, s.Conditions = nil, nil, "", "", nil
 				})},
 				Transitions: []olmcore.Transition{
@@ -121,11 +121,11 @@ func TestReconcile(t *testing.T) {
 				},
 				Diagnostics: []olmcore.Diagnostic{{
 					Severity: olmcore.Warning, Reason: olmcore.ReasonHistoryGap, Target: olmcore.RefOf(running).Unversioned(),
-					Message: "DeletedBeforeObserved: the plan was deleted; its last stage after Installing was not observed",
+					Message: "DeletedBeforeObserved: the InstallPlan was deleted; its last stage after Installing was not observed",
 				}},
 			}},
 		},
-		"a deleted plan leaves an installed operator alone": {
+		"a deleted plan does not affect an installed operator": {
 			in:   inputOf(latest, newCSV("etcd.v1")),
 			gate: subscription.GateDeferred, want: subscription.Outcome{Result: olmcore.Result{
 				Actions: []olmcore.Action{write(latest, "StatusObserved", "the InstallPlan is Missing", func(s *v1alpha1.SubscriptionStatus) {
@@ -136,14 +136,14 @@ func TestReconcile(t *testing.T) {
 				},
 			}},
 		},
-		"the labels of an operator come back, one object at a time": {
+		"missing labels of an operator are added, one object at a time": {
 			in:   answered(inputOf(unlabelled, newPlan("p", "Complete"), bare, deployment)),
 			gate: subscription.GateAnswered, want: subscription.Outcome{Result: olmcore.Result{Actions: []olmcore.Action{
 				labelled(bare, map[string]string{labelKey: ""}),
 				labelled(unlabelled, map[string]string{labelKey: "", "mine": "x"}),
 			}}},
 		},
-		"what a labelled CSV owns gets its label": {
+		"objects of a labelled CSV get its label": {
 			in:   answered(inputOf(latest, newPlan("p", "Complete"), newCSV("etcd.v1"), deployment)),
 			gate: subscription.GateAnswered, want: subscription.Outcome{Result: olmcore.Result{Actions: []olmcore.Action{
 				labelled(deployment, map[string]string{labelKey: ""}),
@@ -166,11 +166,11 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// TestConditionsOfPhases: what shows a plan replaces whatever was shown before, and is written once. How each plan
-// shows is TestEveryPlanShowsAsInOLM's.
+// TestPlanConditionReplacesEarlierOnes checks that the condition of an InstallPlan replaces the earlier conditions
+// about plans, and is written once. TestPlanConditionMatchesOLM checks the condition of each plan.
 //
 // OLM's cases: each kind of plan after none, one and several conditions, and again.
-func TestConditionsOfPhases(t *testing.T) {
+func TestPlanConditionReplacesEarlierOnes(t *testing.T) {
 	const pendingType, failedType = v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed
 	one := func(t v1alpha1.SubscriptionConditionType, reason, message string) []v1alpha1.SubscriptionCondition {
 		return []v1alpha1.SubscriptionCondition{condition(t, reason, message, 60)}
@@ -226,9 +226,9 @@ func TestConditionsOfPhases(t *testing.T) {
 	}
 }
 
-// TestEveryPlanShowsAsInOLM compares each phase, with each Installed condition and with lookups or without, with what
-// OLM shows of it; where OLM writes an empty reason, and of an unknown phase, we differ.
-func TestEveryPlanShowsAsInOLM(t *testing.T) {
+// TestPlanConditionMatchesOLM checks the condition for each phase and each condition Installed, with and without
+// bundle lookups. It differs from OLM for unknown phases and where OLM writes an empty reason.
+func TestPlanConditionMatchesOLM(t *testing.T) {
 	lookups := []v1alpha1.BundleLookup{
 		{Conditions: []v1alpha1.BundleLookupCondition{{Type: "BundleLookupPending", Status: "True", Message: "one"}, {Type: "Other", Status: "True", Message: "x"}}},
 		{Conditions: []v1alpha1.BundleLookupCondition{{Type: "BundleLookupPending", Status: "Unknown", Message: "x"}, {Type: "BundleLookupPending", Status: "False"}}},
@@ -279,7 +279,7 @@ func TestEveryPlanShowsAsInOLM(t *testing.T) {
 	}
 }
 
-func TestTheNewestOfDoubleConditionsStays(t *testing.T) {
+func TestNewestOfDuplicateConditionsIsKept(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 3), pending("Installing", 8), pending("Planning", 5))
 	in := inputOf(sub, newPlan("p", "Installing"))
 	out := reconcile(t, in)
@@ -300,8 +300,7 @@ func TestLastUpdatedNeverGoesBack(t *testing.T) {
 	require.Equal(t, second(999), statusOf(t, in, reconcile(t, in), "a").LastUpdated)
 }
 
-// TestState is the table from the CSV to status.state.
-func TestState(t *testing.T) {
+func TestStateFollowsTheCSV(t *testing.T) {
 	copied := func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "other"} }
 	copiedReason := func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied }
 	copiedAnnotation := func(c *v1alpha1.ClusterServiceVersion) {
@@ -319,7 +318,7 @@ func TestState(t *testing.T) {
 		reasons               string
 	}{
 		"no CSV yet":                            {"", "", "", nil, nil, false, "", "", ""},
-		"an old state is read and left":         {"", "", "UpgradeAvailable", nil, nil, false, "UpgradeAvailable", "", ""},
+		"an old state is kept":                  {"", "", "UpgradeAvailable", nil, nil, false, "UpgradeAvailable", "", ""},
 		"the CSV exists":                        {"etcd.v1", "", "UpgradePending", newCSV("etcd.v1"), nil, false, "AtLatestKnown", "etcd.v1", ""},
 		"installedCSV is stale":                 {"etcd.v1", "etcd.v0", "AtLatestKnown", newCSV("etcd.v1"), nil, false, "AtLatestKnown", "etcd.v1", ""},
 		"the CSV exists and is not ready":       {"etcd.v1", "", "UpgradePending", newCSV("etcd.v1", func(c csv) { c.Status.Phase = "Installing" }), nil, false, "AtLatestKnown", "etcd.v1", "CSVNotSucceeded"},
@@ -358,8 +357,9 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestAdoption is the table of Subscriptions that a plan's step created.
-func TestAdoption(t *testing.T) {
+// TestGeneratedSubscriptionAdoptsItsPlan checks when a Subscription that a step of an InstallPlan created
+// references that plan.
+func TestGeneratedSubscriptionAdoptsItsPlan(t *testing.T) {
 	for name, tc := range map[string]struct {
 		installedCSV string
 		plan         *v1alpha1.InstallPlan
@@ -379,8 +379,8 @@ func TestAdoption(t *testing.T) {
 		"complete, the CSV does not":       {"", newPlan("p", "Complete"), false, false, false, "", "GeneratedByStale"},
 		"complete, installed before":       {"etcd.v0", newPlan("p", "Complete"), true, false, false, "", "GeneratedByStale"},
 		"an unknown phase":                 {"", newPlan("p", "Melting"), true, false, false, "", "GeneratedByStale"},
-		"not there, which stops no other":  {"", newPlan("other", "Complete"), true, false, false, "", "GeneratedByDangling"},
-		"deleted before it did its work":   {"", newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(9) }), false, false, false, "", "GeneratedByStale"},
+		"the plan does not exist":          {"", newPlan("other", "Complete"), true, false, false, "", "GeneratedByDangling"},
+		"the plan is being deleted":        {"", newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(9) }), false, false, false, "", "GeneratedByStale"},
 		"a newer generation is taken over": {"", newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 4 }), false, false, true, "UpgradePending", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -412,8 +412,9 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// TestAPlanIsNotAdoptedForNoVersion: a reference without a version would be waited for in vain.
-func TestAPlanIsNotAdoptedForNoVersion(t *testing.T) {
+// TestPlanIsNotAdoptedWithoutAVersion checks that a Subscription without a version does not reference the
+// InstallPlan that created it. It would wait endlessly.
+func TestPlanIsNotAdoptedWithoutAVersion(t *testing.T) {
 	for _, phase := range []v1alpha1.InstallPlanPhase{"", "RequiresApproval", "Installing", "Failed", "Complete"} {
 		sub := newSub("d", func(s *v1alpha1.Subscription) { s.Annotations = map[string]string{"olm.generated-by": "p"} })
 		in := failForward(inputOf(sub, newPlan("p", phase)))
@@ -432,7 +433,7 @@ func TestAPlanIsNotAdoptedForNoVersion(t *testing.T) {
 	}
 }
 
-func TestALeftMirrorGoesBeforeAPlanIsAdopted(t *testing.T) {
+func TestStaleMirrorIsClearedBeforeAPlanIsAdopted(t *testing.T) {
 	sub := newSub("d", func(s *v1alpha1.Subscription) {
 		s.Annotations = map[string]string{"olm.generated-by": "p"}
 		s.Spec.StartingCSV, s.Status.Install = "etcd.v1", v1alpha1.NewInstallPlanReference(refTo("q"))
@@ -446,7 +447,7 @@ func TestALeftMirrorGoesBeforeAPlanIsAdopted(t *testing.T) {
 	require.Equal(t, refTo("p"), in.Subscriptions.Items[0].Status.InstallPlanRef)
 }
 
-func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
+func TestInconsistentPlanReferencesAreRepaired(t *testing.T) {
 	t.Run("the mirror follows the reference", func(t *testing.T) {
 		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6), func(s *v1alpha1.Subscription) { s.Status.Install = nil })
 		in := inputOf(sub, newPlan("p", "Installing"))
@@ -474,7 +475,7 @@ func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
 		require.Equal(t, "I>- ->N:Proven N>I", stages(out.Result))
 		require.Equal(t, "ReplacedPlan", gaps(out.Result))
 	})
-	t.Run("a dying plan of another UID is not followed", func(t *testing.T) {
+	t.Run("a plan of another UID that is being deleted is not followed", func(t *testing.T) {
 		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 55), func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(55) })
 		in := inputOf(sub, newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.UID, p.DeletionTimestamp = "old", secondp(3) }))
 		out := reconcile(t, in)
@@ -495,14 +496,14 @@ func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
 		out := reconcile(t, inputOf(sub, newPlan("p", "Installing")))
 		require.True(t, out.Empty(), "%+v", out)
 	})
-	t.Run("an unknown phase keeps what is shown", func(t *testing.T) {
+	t.Run("an unknown phase keeps the condition", func(t *testing.T) {
 		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6))
 		out := reconcile(t, inputOf(sub, newPlan("p", "Melting")))
 		require.Empty(t, out.Actions)
 		require.Equal(t, "UnknownPhase", reasons(out.Result))
 		require.Equal(t, 5*time.Minute, out.RequeueAfter)
 	})
-	t.Run("a condition without a reference goes", func(t *testing.T) {
+	t.Run("a condition without a reference is removed", func(t *testing.T) {
 		for _, status := range []corev1.ConditionStatus{"True", "False", "Unknown"} {
 			in := inputOf(newSub("a", pending("Installing", 6)))
 			in.Subscriptions.Items[0].Status.Conditions[0].Status = status
@@ -513,9 +514,9 @@ func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
 	})
 }
 
-// TestAReferenceReachesNoOtherNamespace: whoever may write a status can name any plan in it; that of another namespace
-// is not followed.
-func TestAReferenceReachesNoOtherNamespace(t *testing.T) {
+// TestReferenceToAnotherNamespaceIsIgnored checks that a reference to an InstallPlan of another namespace is
+// ignored, because any user who can write the status can set it.
+func TestReferenceToAnotherNamespaceIsIgnored(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.Subscription){
 		"another namespace": func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Namespace = "victim" },
 		"another kind":      func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Kind = "Secret" },
@@ -533,8 +534,8 @@ func TestAReferenceReachesNoOtherNamespace(t *testing.T) {
 	}
 }
 
-// TestOLMsOwnCases are cases of OLM's own tests that no other table has.
-func TestOLMsOwnCases(t *testing.T) {
+// TestRemainingCasesOfOLM covers the cases of OLM's tests that no other table contains.
+func TestRemainingCasesOfOLM(t *testing.T) {
 	const missing = "Missing/ReferencedInstallPlanNotFound"
 	unhealthy := withCondition(v1alpha1.SubscriptionCatalogSourcesUnhealthy, "X", "", 1)
 	latest := func(change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscription {

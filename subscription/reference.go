@@ -108,7 +108,7 @@ func followAnswer(f *facts, d draft) draft {
 		return d // it is done
 	}
 	return d.waitFor(f, decision.CurrentCSV, p.plan, ReasonReferenceWritten,
-		"InstallPlan "+p.plan.Name+" brings "+decision.CurrentCSV)
+		"InstallPlan "+p.plan.Name+" installs "+decision.CurrentCSV)
 }
 
 func installsVersion(decision *olmcore.SubscriptionDecision) bool {
@@ -175,14 +175,14 @@ func catchUp(f *facts, d draft) draft {
 		return d
 	}
 	return d.waitFor(f, csv, p.plan, ReasonReferenceWritten,
-		"InstallPlan "+p.plan.Name+" brings "+csv+" instead of "+ref.Name+", which "+why)
+		"InstallPlan "+p.plan.Name+" installs "+csv+" instead of "+ref.Name+", which "+why)
 }
 
 // reasonToLeave returns why the InstallPlan of a part should be referenced instead of an old one, or "".
 func reasonToLeave(f *facts, p *part, old *v1alpha1.InstallPlan, csv string) string {
 	switch {
 	case relation.Statusless(old):
-		return "never got its steps"
+		return "has no steps"
 	case !p.speaks || relation.Over(p.plan) || p.plan.Spec.Generation <= old.Spec.Generation || f.n.versions.csvs[csv] != nil:
 		return ""
 	case planhistory.StageOf(old) == StageFailed:
@@ -234,17 +234,17 @@ func adoptCreator(f *facts, d draft) draft {
 	if plan == nil && f.n.versions.isUnfollowed(version, f.sub.Spec.Package) {
 		// The InstallPlan was deleted after it installed the version. Nothing else would ever follow the version.
 		d.status.CurrentCSV = version
-		d.cause = olmcore.Cause{Reason: ReasonInstalledFollowed, Message: "InstallPlan " + name + " installed " + version + " and is gone"}
+		d.cause = olmcore.Cause{Reason: ReasonInstalledFollowed, Message: "InstallPlan " + name + " installed " + version + " and was deleted"}
 		return d
 	}
 	if plan == nil {
 		return d.report(f, olmcore.Info, ReasonGeneratedByDangling, path,
-			"the plan %s that generated this Subscription is not there", name)
+			"InstallPlan %s, which created this Subscription, does not exist", name)
 	}
 	csv := stillInstalls(f, d, plan)
 	if csv == "" {
 		return d.report(f, olmcore.Info, ReasonGeneratedByStale, path,
-			"the plan %s that generated this Subscription can bring nothing any more", name)
+			"InstallPlan %s, which created this Subscription, cannot install it any more", name)
 	}
 	return d.waitFor(f, csv, plan, ReasonPlanAdopted, "InstallPlan "+name+" created this Subscription")
 }

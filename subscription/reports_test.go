@@ -29,9 +29,9 @@ func conditionSteps(r olmcore.Result) string {
 	return strings.Join(all, " | ")
 }
 
-// TestWrittenConditionsAreReported: each condition that a status write changes is a transition, once; of a failed
-// resolution the namespace is told too, once for all its Subscriptions.
-func TestWrittenConditionsAreReported(t *testing.T) {
+// TestChangedConditionsAreReportedOnce checks that each condition that a status write changes is reported as one
+// Transition. A failed resolution also has one Diagnostic for the namespace.
+func TestChangedConditionsAreReportedOnce(t *testing.T) {
 	unsolvable := &olmcore.ResolutionFailure{Unsatisfiable: true, Message: "no"}
 	failing := func(in *subscription.Input) {
 		*in = answered(*in)
@@ -45,9 +45,9 @@ func TestWrittenConditionsAreReported(t *testing.T) {
 	}{
 		"a resolution fails": {[]*v1alpha1.Subscription{newSub("a"), newSub("b")}, failing,
 			"a ResolutionFailed >True ConstraintsNotSatisfiable: constraints not satisfiable: no | b ResolutionFailed >True ConstraintsNotSatisfiable: constraints not satisfiable: no", "ResolutionFailed"},
-		"it fails for another reason": {[]*v1alpha1.Subscription{newSub("a", withCondition("ResolutionFailed", "ErrorPreventedResolution", "x", 6))}, failing,
+		"a resolution fails for another reason": {[]*v1alpha1.Subscription{newSub("a", withCondition("ResolutionFailed", "ErrorPreventedResolution", "x", 6))}, failing,
 			"a ResolutionFailed True>True ConstraintsNotSatisfiable: constraints not satisfiable: no", "ResolutionFailed"},
-		"it succeeds": {[]*v1alpha1.Subscription{newSub("a", withCondition("ResolutionFailed", "ErrorPreventedResolution", "x", 6))},
+		"a resolution succeeds": {[]*v1alpha1.Subscription{newSub("a", withCondition("ResolutionFailed", "ErrorPreventedResolution", "x", 6))},
 			func(in *subscription.Input) { *in = answered(*in) }, "a ResolutionFailed True>", ""},
 		"too many OperatorGroups": {[]*v1alpha1.Subscription{newSub("a")}, func(in *subscription.Input) { in.OperatorGroups.Items = nil },
 			"a ResolutionFailed >True OperatorGroupCount: found 0 operatorGroups, expected 1", "OperatorGroupCount"},
@@ -80,13 +80,14 @@ func TestWrittenConditionsAreReported(t *testing.T) {
 			}
 			carryOut(&in, out)
 			out = reconcile(t, in)
-			require.Empty(t, out.Transitions, "told once")
+			require.Empty(t, out.Transitions, "reported again")
 		})
 	}
 }
 
-// TestTheSubscriptionsOwnFailureCounts: where the namespace and one of its Subscriptions failed, that one says its own.
-func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
+// TestSubscriptionReportsItsOwnFailure checks which failure a Subscription reports if the resolution of the
+// namespace failed, and that of the Subscription itself.
+func TestSubscriptionReportsItsOwnFailure(t *testing.T) {
 	for name, tc := range map[string]struct {
 		whole, own olmcore.ResolutionFailure
 		want       string // what a and b say
@@ -94,11 +95,11 @@ func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
 	}{
 		"both contradict": {olmcore.ResolutionFailure{Unsatisfiable: true, Message: "all"}, olmcore.ResolutionFailure{Unsatisfiable: true, Message: "own"},
 			"constraints not satisfiable: own, constraints not satisfiable: all", 0},
-		"its own passes": {olmcore.ResolutionFailure{Unsatisfiable: true, Message: "all"}, olmcore.ResolutionFailure{Transient: true, Message: "own"},
+		"its own failure is transient": {olmcore.ResolutionFailure{Unsatisfiable: true, Message: "all"}, olmcore.ResolutionFailure{Transient: true, Message: "own"},
 			", constraints not satisfiable: all", time.Second},
 		"each has its own": {olmcore.ResolutionFailure{Unsatisfiable: true, Message: "all"}, olmcore.ResolutionFailure{Unsatisfiable: true, Message: "own"},
 			"constraints not satisfiable: own, constraints not satisfiable: own", 0},
-		"the namespace's passes": {olmcore.ResolutionFailure{Transient: true, Message: "all"}, olmcore.ResolutionFailure{Unsatisfiable: true, Message: "own"},
+		"the failure of the namespace is transient": {olmcore.ResolutionFailure{Transient: true, Message: "all"}, olmcore.ResolutionFailure{Unsatisfiable: true, Message: "own"},
 			"constraints not satisfiable: own, ", time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,10 +122,9 @@ func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
 	}
 }
 
-// TestAChangeOfCatalogsReportsNoStage: without memory a status write tells what it shows of the plan, and a write about
-// catalogs shows nothing of it; not even of a plan that is tried again, of which it is not known whether it was
-// reported.
-func TestAChangeOfCatalogsReportsNoStage(t *testing.T) {
+// TestCatalogChangeReportsNoPlanStage checks that a status write about catalogs reports no stage of the InstallPlan
+// if the caller keeps no histories. It is unknown then whether a retry of the plan was reported.
+func TestCatalogChangeReportsNoPlanStage(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), withCondition(v1alpha1.SubscriptionInstallPlanPending, "Installing", "step broke", 6))
 	in := inputOf(sub, newPlan("p", "Installing", started(3), failed(9)))
 	in.Catalogs = sources(newCatalog("olm", "cool", true))
@@ -134,8 +134,8 @@ func TestAChangeOfCatalogsReportsNoStage(t *testing.T) {
 	require.Equal(t, "CatalogsChanged", strings.Fields(reasons(out.Result))[0])
 }
 
-// TestMessagesOfAPlanAreReportedOnce: status.message of a plan, such as the error of a step that is tried again, is in
-// no condition; it is told once.
+// TestMessagesOfAPlanAreReportedOnce checks that status.message of an InstallPlan is reported once. It contains for
+// example the error of a step that is retried, and is in no condition.
 func TestMessagesOfAPlanAreReportedOnce(t *testing.T) {
 	saying := func(text string) *v1alpha1.InstallPlan {
 		return newPlan("p", "Installing", started(3), func(p *v1alpha1.InstallPlan) { p.Status.Message = text })

@@ -14,9 +14,10 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// TestWhichVersionsGetANewPlan: a Subscription forgets a deleted plan, and the version that the plan created, only if
-// the plan left steps open and nothing else installs the version.
-func TestWhichVersionsGetANewPlan(t *testing.T) {
+// TestUnfinishedVersionOfADeletedPlanIsCleared checks that a Subscription clears the reference to a deleted
+// InstallPlan, and the version that the plan created, only if the plan left open steps and no other plan installs
+// the version.
+func TestUnfinishedVersionOfADeletedPlanIsCleared(t *testing.T) {
 	type csv = v1alpha1.ClusterServiceVersion
 	const failedPlan, missing = v1alpha1.SubscriptionInstallPlanFailed, v1alpha1.SubscriptionInstallPlanMissing
 	// unfinished is the version that the deleted plan created. It was Pending from the start.
@@ -60,9 +61,9 @@ func TestWhichVersionsGetANewPlan(t *testing.T) {
 	}{
 		"the plan of an upgrade failed":            {version: unfinished(), others: []olmcore.Object{old}, want: "etcd.v0"},
 		"the plan of a first installation failed":  {version: unfinished(func(c *csv) { c.Spec.Replaces = "" }), want: "nothing"},
-		"the version that is replaced is gone":     {version: unfinished(), want: "nothing"},
-		"the version that is replaced is a copy":   {version: unfinished(), others: []olmcore.Object{newCSV("etcd.v0", copied)}, want: "nothing"},
-		"the version that is replaced is deleted":  {version: unfinished(), others: []olmcore.Object{newCSV("etcd.v0", deleted)}, want: "nothing"},
+		"the predecessor does not exist":           {version: unfinished(), want: "nothing"},
+		"the predecessor is a copy":                {version: unfinished(), others: []olmcore.Object{newCSV("etcd.v0", copied)}, want: "nothing"},
+		"the predecessor is being deleted":         {version: unfinished(), others: []olmcore.Object{newCSV("etcd.v0", deleted)}, want: "nothing"},
 		"the version has no phase":                 {version: unfinished(func(c *csv) { c.Status = v1alpha1.ClusterServiceVersionStatus{} }), want: "nothing"},
 		"the version failed":                       {version: unfinished(phases(v1alpha1.CSVPhaseFailed)), others: []olmcore.Object{old}, want: "etcd.v0"},
 		"the version failed, and it fails forward": {version: unfinished(phases(v1alpha1.CSVPhaseFailed)), others: []olmcore.Object{old}, failForward: true, want: kept},
@@ -70,7 +71,7 @@ func TestWhichVersionsGetANewPlan(t *testing.T) {
 		"the version is being deleted":             {version: unfinished(deleted), others: []olmcore.Object{old}, want: "etcd.v0"},
 		"another plan contains another version":    {version: unfinished(), others: []olmcore.Object{old, newPlan("q", "Complete", done(9), contains("etcd.v7"))}, want: "etcd.v0"},
 
-		"nothing says that the plan failed": {
+		"the status does not report a failure": {
 			version: unfinished(), others: []olmcore.Object{old}, condition: v1alpha1.SubscriptionInstallPlanPending, want: kept,
 		},
 		"the plan is missing, nothing else": {version: unfinished(), others: []olmcore.Object{old}, condition: missing, want: kept},
@@ -81,19 +82,19 @@ func TestWhichVersionsGetANewPlan(t *testing.T) {
 		"missing, its definition is outdated": {
 			version: unfinished(lacks("CustomResourceDefinition", "etcds.example.com", "PresentNotSatisfied")), others: []olmcore.Object{old}, condition: missing, want: "etcd.v0",
 		},
-		"missing, its account is absent":         {version: unfinished(lacks("ServiceAccount", "etcd", "NotPresent")), others: []olmcore.Object{old}, condition: missing, want: "etcd.v0"},
-		"missing, its permissions are absent":    {version: unfinished(lacks("ServiceAccount", "etcd", "PresentNotSatisfied")), condition: missing, want: "nothing"},
-		"missing, its account is there":          {version: unfinished(lacks("ServiceAccount", "etcd", "Present")), condition: missing, want: kept},
-		"missing, its definition is not served":  {version: unfinished(lacks("CustomResourceDefinition", "etcds.example.com", "PresentNotAvailable")), condition: missing, want: kept},
-		"missing, another's definition is":       {version: unfinished(lacks("CustomResourceDefinition", "vaults.example.com", "NotPresent")), condition: missing, want: kept},
-		"missing, an APIService is":              {version: unfinished(lacks("APIService", "v1.example.com", "NotPresent")), condition: missing, want: kept},
-		"the plan may only be out of sight":      {version: unfinished(), others: []olmcore.Object{old}, unsettled: true, want: kept},
-		"another plan contains the version":      {version: unfinished(), others: []olmcore.Object{old, newPlan("q", "Complete", done(9), contains("etcd.v1"))}, want: kept},
-		"another plan failed with the version":   {version: unfinished(), others: []olmcore.Object{old, newPlan("q", "Failed", failed(9), contains("etcd.v1"))}, want: kept},
-		"the version was installed once":         {version: unfinished(phases(v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhasePending)), others: []olmcore.Object{old}, want: kept},
-		"the version failed after it had worked": {version: unfinished(phases(v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed)), others: []olmcore.Object{old}, want: kept},
-		"the version is installed":               {version: unfinished(phases(v1alpha1.CSVPhaseSucceeded)), others: []olmcore.Object{old}, want: kept},
-		"the version is being installed":         {version: unfinished(phases(v1alpha1.CSVPhaseInstalling)), others: []olmcore.Object{old}, want: kept},
+		"missing, its account is absent":                 {version: unfinished(lacks("ServiceAccount", "etcd", "NotPresent")), others: []olmcore.Object{old}, condition: missing, want: "etcd.v0"},
+		"missing, its permissions are absent":            {version: unfinished(lacks("ServiceAccount", "etcd", "PresentNotSatisfied")), condition: missing, want: "nothing"},
+		"missing, its account is there":                  {version: unfinished(lacks("ServiceAccount", "etcd", "Present")), condition: missing, want: kept},
+		"missing, its definition is not served":          {version: unfinished(lacks("CustomResourceDefinition", "etcds.example.com", "PresentNotAvailable")), condition: missing, want: kept},
+		"missing, a definition of another CSV is absent": {version: unfinished(lacks("CustomResourceDefinition", "vaults.example.com", "NotPresent")), condition: missing, want: kept},
+		"missing, an APIService is absent":               {version: unfinished(lacks("APIService", "v1.example.com", "NotPresent")), condition: missing, want: kept},
+		"the plan may only be missing in the cache":      {version: unfinished(), others: []olmcore.Object{old}, unsettled: true, want: kept},
+		"another plan contains the version":              {version: unfinished(), others: []olmcore.Object{old, newPlan("q", "Complete", done(9), contains("etcd.v1"))}, want: kept},
+		"another plan failed with the version":           {version: unfinished(), others: []olmcore.Object{old, newPlan("q", "Failed", failed(9), contains("etcd.v1"))}, want: kept},
+		"the version was installed once":                 {version: unfinished(phases(v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhasePending)), others: []olmcore.Object{old}, want: kept},
+		"the version failed after it had worked":         {version: unfinished(phases(v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed)), others: []olmcore.Object{old}, want: kept},
+		"the version is installed":                       {version: unfinished(phases(v1alpha1.CSVPhaseSucceeded)), others: []olmcore.Object{old}, want: kept},
+		"the version is being installed":                 {version: unfinished(phases(v1alpha1.CSVPhaseInstalling)), others: []olmcore.Object{old}, want: kept},
 	} {
 		t.Run(name, func(t *testing.T) {
 			condition := tc.condition
@@ -129,9 +130,9 @@ func TestWhichVersionsGetANewPlan(t *testing.T) {
 	}
 }
 
-// TestAVersionThatIsFoundUnfinishedAfterTheGraceGetsANewPlan: the plan is looked for during the grace period, and the
-// Subscription still shows that it failed when the period ends.
-func TestAVersionThatIsFoundUnfinishedAfterTheGraceGetsANewPlan(t *testing.T) {
+// TestUnfinishedVersionIsClearedAfterTheGracePeriod checks that the grace period applies to an InstallPlan that the
+// Subscription reports as failed.
+func TestUnfinishedVersionIsClearedAfterTheGracePeriod(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), installed, withCondition(v1alpha1.SubscriptionInstallPlanFailed, "Reason", "", 6)),
 		newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Phase = v1alpha1.CSVPhasePending }))
 	in.Now = second(10).Time
@@ -142,9 +143,9 @@ func TestAVersionThatIsFoundUnfinishedAfterTheGraceGetsANewPlan(t *testing.T) {
 	require.Nil(t, statusOf(t, in, reconcile(t, in), "a").InstallPlanRef)
 }
 
-// TestAnUnfinishedVersionWhosePlanIsRecordedAsMissingWaitsForTheGrace: a caller that keeps histories looks at it again
-// by itself.
-func TestAnUnfinishedVersionWhosePlanIsRecordedAsMissingWaitsForTheGrace(t *testing.T) {
+// TestUnfinishedVersionOfAMissingPlanWaitsForTheGracePeriod checks that the grace period starts anew for a caller
+// that keeps histories.
+func TestUnfinishedVersionOfAMissingPlanWaitsForTheGracePeriod(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), installed, withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 6)),
 		newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
 			c.Status.Phase = v1alpha1.CSVPhasePending
@@ -159,9 +160,10 @@ func TestAnUnfinishedVersionWhosePlanIsRecordedAsMissingWaitsForTheGrace(t *test
 	require.Nil(t, statusOf(t, in, reconcile(t, in), "a").InstallPlanRef)
 }
 
-// TestAVersionThatIsGoneWithItsFailedPlanIsInstalledAgain: both were deleted at once, or while no controller ran. The
-// Subscription goes back to the version of its package that is there, if it is the only one.
-func TestAVersionThatIsGoneWithItsFailedPlanIsInstalledAgain(t *testing.T) {
+// TestVersionDeletedWithItsFailedPlanIsInstalledAgain checks that a version is installed again if it was deleted
+// with its failed InstallPlan, or while no controller ran. The Subscription returns to the existing version of its
+// package, if there is exactly one.
+func TestVersionDeletedWithItsFailedPlanIsInstalledAgain(t *testing.T) {
 	version := func(name, pkg string) *v1alpha1.ClusterServiceVersion {
 		return newCSV(name, func(c *v1alpha1.ClusterServiceVersion) {
 			c.Annotations = map[string]string{olmcore.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`}
@@ -174,11 +176,11 @@ func TestAVersionThatIsGoneWithItsFailedPlanIsInstalledAgain(t *testing.T) {
 		others    []olmcore.Object
 		installed string
 	}{
-		"an upgrade":                {[]olmcore.Object{old, version("vault.v1", "vault")}, "etcd.v0"},
-		"a first installation":      {nil, "etcd.v1"},
-		"only a copy is there":      {[]olmcore.Object{copied}, "etcd.v1"},
-		"another Subscription's is": {[]olmcore.Object{old, newSub("b", follows("q", "etcd.v0"), installed), newPlan("q", "Complete", done(9), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"etcd.v0"} })}, "etcd.v1"},
-		"two could be meant":        {[]olmcore.Object{old, version("etcd.v7", "etcd")}, "etcd.v1"},
+		"an upgrade":           {[]olmcore.Object{old, version("vault.v1", "vault")}, "etcd.v0"},
+		"a first installation": {nil, "etcd.v1"},
+		"only a copy is there": {[]olmcore.Object{copied}, "etcd.v1"},
+		"another Subscription follows the other version": {[]olmcore.Object{old, newSub("b", follows("q", "etcd.v0"), installed), newPlan("q", "Complete", done(9), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"etcd.v0"} })}, "etcd.v1"},
+		"two other versions exist":                       {[]olmcore.Object{old, version("etcd.v7", "etcd")}, "etcd.v1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSub("a", follows("p", "etcd.v1"), installed, withCondition(v1alpha1.SubscriptionInstallPlanFailed, "Reason", "", 6))
@@ -191,10 +193,10 @@ func TestAVersionThatIsGoneWithItsFailedPlanIsInstalledAgain(t *testing.T) {
 	}
 }
 
-// TestRecordedVersionIsFollowed checks that a Subscription whose status records an installed version, and neither
-// status.currentCSV nor a plan, follows that version again. A version that lacks objects of its bundle is installed
-// again.
-func TestRecordedVersionIsFollowed(t *testing.T) {
+// TestRecordedInstalledVersionIsFollowed checks that a Subscription whose status records an installed version, but
+// neither status.currentCSV nor an InstallPlan, follows that version again. A version that lacks objects of its
+// bundle is installed again.
+func TestRecordedInstalledVersionIsFollowed(t *testing.T) {
 	type csv = v1alpha1.ClusterServiceVersion
 	version := func(name string, change ...func(*csv)) *csv {
 		return newCSV(name, append([]func(*csv){func(c *csv) { c.Status.Phase = v1alpha1.CSVPhaseSucceeded }}, change...)...)

@@ -24,7 +24,7 @@ import (
 
 var subscriptionKind = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind)
 
-// embedder is what a caller of Reconcile keeps: answers and memory.
+// embedder contains the state of a caller of Reconcile: answers and histories.
 type embedder struct {
 	config     subscription.Config
 	forgetful  bool // keeps no histories
@@ -65,9 +65,8 @@ func (e *embedder) reconcile(ctx context.Context, r olmcore.Reader, key types.Na
 	return e.last.Result, nil
 }
 
-// answer hands in a resolution of the namespace ops as it is: "answer PLAN SUBSCRIPTION=CSV..." brings the CSVs to
-// those Subscriptions with that plan, "answer none" says that nothing changes, "answer failed TEXT..." that there is no
-// solution.
+// answer passes a resolution of the namespace ops: "answer PLAN SUBSCRIPTION=CSV..." resolves the Subscriptions to the
+// CSVs with that plan, "answer none" changes nothing, and "answer failed TEXT..." has no solution.
 func (e *embedder) answer(w *scenario.World, args []string, _ []byte) (string, error) {
 	subs, err := olmcore.List[*v1alpha1.Subscription](context.Background(), w.Cluster, ns, nil)
 	if err != nil {
@@ -98,7 +97,7 @@ func (e *embedder) answer(w *scenario.World, args []string, _ []byte) (string, e
 	return "", poke(w)
 }
 
-// poke has the namespace reconciled again: a caller does that when an answer arrives, a Driver only when the cluster
+// poke reconciles the namespace again. A caller does that when an answer arrives, but a Driver only when the cluster
 // changes.
 func poke(w *scenario.World) error {
 	return fake.Edit(w.Cluster, ns, "poke", func(c *corev1.ConfigMap) { c.Data = map[string]string{"at": w.Cluster.ResourceVersion()} })
@@ -120,7 +119,7 @@ func (e *embedder) plan(w *scenario.World, args []string, _ []byte) (string, err
 	return "", w.Cluster.Create(p)
 }
 
-// phase is what the controller of plans would do to one: "phase NAME PHASE [start] [done|failed]".
+// phase writes the status of a plan like the controller of plans: "phase NAME PHASE [start] [done|failed]".
 func (e *embedder) phase(w *scenario.World, args []string, _ []byte) (string, error) {
 	now := olmcore.Timestamp(w.Cluster.Now())
 	return "", fake.Edit(w.Cluster, ns, args[0], func(p *v1alpha1.InstallPlan) {
@@ -153,7 +152,7 @@ func (e *embedder) csv(w *scenario.World, args []string, _ []byte) (string, erro
 	return "", fake.Edit(w.Cluster, ns, args[0], func(c *v1alpha1.ClusterServiceVersion) { c.Status.Phase = v1alpha1.CSVPhaseSucceeded })
 }
 
-// gate prints what the last reconcile wants resolved.
+// gate prints the gate and the request of the last reconcile.
 func (e *embedder) gate(*scenario.World, []string, []byte) (string, error) {
 	if e.last.Resolve == nil {
 		return string(e.assessment.Gate), nil
@@ -165,7 +164,7 @@ func (e *embedder) gate(*scenario.World, []string, []byte) (string, error) {
 	return text, nil
 }
 
-// audit prints the findings whose codes begin so: "audit Owner".
+// audit prints the findings whose codes have a prefix: "audit Owner".
 func (e *embedder) audit(w *scenario.World, args []string, _ []byte) (string, error) {
 	in, err := subscription.Gather(context.Background(), w.Cluster, ns, e.config)
 	if err != nil {

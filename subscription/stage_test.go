@@ -11,7 +11,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-func TestReachableFollowsTheGraph(t *testing.T) {
+func TestReachableFollowsTheStageGraph(t *testing.T) {
 	for _, e := range subscription.Graph {
 		require.True(t, subscription.Reachable(e.From, e.To), "%s to %s", e.From, e.To)
 		require.True(t, subscription.Reachable(e.From, subscription.StageMissing) && subscription.Reachable(e.From, subscription.StageNoPlan))
@@ -23,7 +23,7 @@ func TestReachableFollowsTheGraph(t *testing.T) {
 	}
 }
 
-func TestAStageIsShownByItsCondition(t *testing.T) {
+func TestConditionOfAStageNamesThatStage(t *testing.T) {
 	for _, phase := range []v1alpha1.InstallPlanPhase{"", "Planning", "RequiresApproval", "Installing", "Failed"} {
 		plan := &v1alpha1.InstallPlan{}
 		plan.Status.Phase = phase

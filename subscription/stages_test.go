@@ -13,8 +13,9 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// TestASubscriptionFollowsItsPlanThroughEveryState edits the status of a plan out of band.
-func TestASubscriptionFollowsItsPlanThroughEveryState(t *testing.T) {
+// TestEditedPlanIsReportedThroughEveryStage checks the transitions and conditions while the status of an
+// InstallPlan is edited out of band.
+func TestEditedPlanIsReportedThroughEveryStage(t *testing.T) {
 	for name, histories := range map[string]map[types.UID]subscription.History{"with memory": {}, "without memory": nil} {
 		t.Run(name, func(t *testing.T) {
 			w := newWatcher()
@@ -32,14 +33,14 @@ func TestASubscriptionFollowsItsPlanThroughEveryState(t *testing.T) {
 				{600, newPlan("p", "Failed", failed(590)), "||Failed/InstallComponentFailed"},
 				{700, nil, "F>M||Missing/ReferencedInstallPlanNotFound"},
 			} {
-				require.Equal(t, step.want, w.tell(t, step.at, step.plan), "at second %d", step.at)
+				require.Equal(t, step.want, w.report(t, step.at, step.plan), "at second %d", step.at)
 				require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), w.status().State)
 			}
 		})
 	}
 }
 
-func TestAWindowOfObservationsLosesNothing(t *testing.T) {
+func TestEveryObservedStageIsReported(t *testing.T) {
 	versions := []*v1alpha1.InstallPlan{
 		newPlan("p", "RequiresApproval", manual(1)),
 		newPlan("p", "Installing", manual(2), started(20)),
@@ -64,9 +65,9 @@ func TestAWindowOfObservationsLosesNothing(t *testing.T) {
 	}
 }
 
-// TestAWindowOfOneSecondIsReportedOnce: times in a status have whole seconds, a window has not; what of it was told is
-// remembered by the time of its last observation.
-func TestAWindowOfOneSecondIsReportedOnce(t *testing.T) {
+// TestObservationsWithinOneSecondAreReportedOnce checks Observations that are less than a second apart, although
+// times in a status have whole seconds. The history records the time of the last Observation that was used.
+func TestObservationsWithinOneSecondAreReportedOnce(t *testing.T) {
 	at := func(ms int, p *v1alpha1.InstallPlan) subscription.Observation {
 		return subscription.Observation{At: second(11).Add(time.Duration(ms) * time.Millisecond), Plan: p}
 	}
@@ -92,9 +93,10 @@ func TestAWindowOfOneSecondIsReportedOnce(t *testing.T) {
 	require.Empty(t, stages(reconcile(t, in).Result))
 }
 
-// TestAWindowIsEnteredWhereTheStatusStands: a condition without a time says nothing of when its stage began, so a
-// window from the plan's first day on is entered where it shows that stage; what came before was told.
-func TestAWindowIsEnteredWhereTheStatusStands(t *testing.T) {
+// TestObservationsBeforeThePublishedStageAreSkipped checks Observations of the whole life of an InstallPlan if the
+// condition of the Subscription has no time. The first reported transition leaves the stage that the condition
+// shows.
+func TestObservationsBeforeThePublishedStageAreSkipped(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6))
 	sub.Status.Conditions[0].LastTransitionTime = nil
 	end := newPlan("p", "Complete", started(4), done(9))
@@ -110,8 +112,9 @@ func TestAWindowIsEnteredWhereTheStatusStands(t *testing.T) {
 	require.Equal(t, "I>N! N>A A>I:Proven I>C", stages(reconcile(t, in).Result))
 }
 
-// TestAnObservationOlderThanTheMemoryIsNoNews, also for a caller who remembers no Observation yet.
-func TestAnObservationOlderThanTheMemoryIsNoNews(t *testing.T) {
+// TestObservationOlderThanTheHistoryIsIgnored checks that an Observation older than the history is ignored, also if
+// the history records no Observation yet.
+func TestObservationOlderThanTheHistoryIsIgnored(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 30)), newPlan("p", "Installing", started(3)))
 	h := known("Installing")
 	h.LastAt = second(30).Time

@@ -26,7 +26,8 @@ func setState(f *facts, d draft) draft {
 	}
 	d.csv = f.n.versions.csvs[name]
 	if d.csv != nil && d.csv.IsCopied() {
-		d = d.report(f, olmcore.Warning, ReasonCopiedCSVReferenced, path, "CSV %s is a copy and satisfies nothing in this namespace", name)
+		d = d.report(f, olmcore.Warning, ReasonCopiedCSVReferenced, path,
+			"CSV %s is a copy from another namespace and does not count as installed", name)
 		d.csv = nil
 	}
 	switch {
@@ -179,7 +180,7 @@ func whyFruitless(f *facts, d draft, isSuperseded bool) string {
 	case isSuperseded || !d.plan.Lasting || d.plan.Outlived:
 		return ""
 	case isPending || d.plan.Recorded == StageFailed:
-		return "which is gone"
+		return "which was deleted"
 	}
 	return ""
 }
@@ -195,8 +196,8 @@ func laterPlan(f *facts, d draft, needsSteps bool) *v1alpha1.InstallPlan {
 	})
 }
 
-// goBack makes a Subscription whose version is gone after its InstallPlan failed follow the version of its package that
-// was being replaced: the only one that exists and that no Subscription follows.
+// goBack makes a Subscription whose version was deleted after its InstallPlan failed follow the version of its package
+// that was being replaced: the only one that exists and that no Subscription follows.
 func goBack(f *facts, d draft) draft {
 	if d.plan.Recorded != StageFailed || f.n.versions.csvs[d.status.InstalledCSV] != nil {
 		return d
@@ -214,7 +215,7 @@ func goBack(f *facts, d draft) draft {
 }
 
 // resume clears the reference to an InstallPlan that was deleted before it installed everything, if the version that it
-// created was never installed. The Subscription goes back to the version that is being replaced, or to none. Then the
+// created was never installed. The Subscription returns to the version that is being replaced, or to none. Then the
 // namespace is resolved again and a new InstallPlan does the open steps. A version that is being deleted is left, too,
 // because its InstallPlan would be missing. A version that another InstallPlan contains stays.
 //
@@ -288,11 +289,11 @@ func resolveWedge(f *facts, d draft) draft {
 	switch {
 	case d.plan.Stage == StageFailed && !relation.IsRetried(d.plan.Plan):
 		return d.report(f, olmcore.Warning, ReasonFailedPlanWedge, "status.installPlanRef",
-			"InstallPlan %s failed and holds this Subscription until its cause is removed or the plan is deleted", d.plan.Plan.Name)
+			"InstallPlan %s failed and blocks this Subscription; remove the cause or delete the InstallPlan", d.plan.Plan.Name)
 	case d.plan.Stage == StageComplete && d.status.CurrentCSV != "":
-		return reinstall(f, d, "InstallPlan %[2]s is complete but CSV %[1]s is gone; delete the plan to install it again")
+		return reinstall(f, d, "InstallPlan %[2]s is complete, but CSV %[1]s does not exist; delete the InstallPlan to install the CSV again")
 	case d.plan.Stage == StageMissing && d.plan.Outlived:
-		return reinstall(f, d, "CSV %[1]s and its InstallPlan are gone; create the Subscription again to install it")
+		return reinstall(f, d, "CSV %[1]s and its InstallPlan do not exist; delete the Subscription and create it again to install the CSV")
 	}
 	return d
 }

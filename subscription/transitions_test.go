@@ -15,7 +15,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// known is the history of a caller who saw the plan "p" in a stage at second 10.
+// known returns the history of a caller that observed the plan "p" in a stage at second 10.
 func known(stage subscription.Stage) subscription.History {
 	h := subscription.History{LastStage: stage, LastAt: second(10).Time, PlanUID: "p-uid", PlanName: "p", Published: stage, PublishedAt: second(10).Time}
 	if stage == subscription.StageNoPlan {
@@ -24,7 +24,7 @@ func known(stage subscription.Stage) subscription.History {
 	return h
 }
 
-// publishing makes a Subscription to the plan "p" say since second 10 that it is in a stage.
+// publishing makes a Subscription show the stage of the plan "p" since second 10.
 func publishing(stage subscription.Stage) func(*v1alpha1.Subscription) {
 	return func(s *v1alpha1.Subscription) {
 		follows("p", "etcd.v1")(s)
@@ -44,9 +44,9 @@ func publishing(stage subscription.Stage) func(*v1alpha1.Subscription) {
 	}
 }
 
-// TestStagesBetweenTwoObservations is the whole matrix: the stage that was known and the plan that is there, to the
-// transitions in between.
-func TestStagesBetweenTwoObservations(t *testing.T) {
+// TestTransitionsBetweenTwoObservations checks the transitions between every known stage and every observed
+// InstallPlan.
+func TestTransitionsBetweenTwoObservations(t *testing.T) {
 	plans := map[string]*v1alpha1.InstallPlan{
 		"gone": nil, "new": newPlan("p", ""), "planning": newPlan("p", "Planning"), "asking": newPlan("p", "RequiresApproval", manual(1)),
 		"installing":              newPlan("p", "Installing", started(20)),
@@ -93,7 +93,7 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 				in.Histories[uid] = h
 			}
 			in.Now = in.Now.Add(time.Hour)
-			require.Empty(t, stages(reconcile(t, in).Result), "told twice")
+			require.Empty(t, stages(reconcile(t, in).Result), "reported twice")
 
 			in = inputOf(newSub("a", publishing(from)), newCSV("etcd.v1")) // without memory
 			if plan != nil {
@@ -111,7 +111,7 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 			}
 			require.Equal(t, wantGaps, gaps(out.Result))
 			carryOut(&in, out)
-			require.Empty(t, stages(reconcile(t, in).Result), "told twice")
+			require.Empty(t, stages(reconcile(t, in).Result), "reported twice")
 		})
 	}
 	for _, from := range strings.Fields("NoPlan NotYetReconciled Planning RequiresApproval Installing Failed Complete Missing") {
@@ -121,9 +121,9 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 	}
 }
 
-// TestEvidenceDecidesHowCertainAStageIs covers the rules for RequiresApproval and Installing, and the round trips that
-// only a changed time proves.
-func TestEvidenceDecidesHowCertainAStageIs(t *testing.T) {
+// TestCertaintyOfUnobservedStages checks the certainty of RequiresApproval and Installing if they were not
+// observed, and of retries that follow only from a changed time.
+func TestCertaintyOfUnobservedStages(t *testing.T) {
 	approved := func(generation int64) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) {
 			p.Spec.Approval, p.Spec.Approved, p.Generation = v1alpha1.ApprovalManual, true, generation
@@ -135,15 +135,15 @@ func TestEvidenceDecidesHowCertainAStageIs(t *testing.T) {
 		plan       *v1alpha1.InstallPlan
 		want, gaps string
 	}{
-		"a Manual plan of unknown generation was probably asked for": {
+		"a Manual plan of unknown generation probably waited for approval": {
 			from: "NotYetReconciled", plan: newPlan("p", "Installing", approved(0)), want: "N>A:Assumed A>I"},
-		"a Manual plan born approved was not asked for": {
+		"a Manual plan that was created approved did not wait for approval": {
 			from: "NotYetReconciled", plan: newPlan("p", "Installing", approved(1)), want: "N>I"},
 		"a Manual plan that is not approved should not run": {
 			from: "NotYetReconciled", plan: newPlan("p", "Installing", manual(1)), want: "N>A:Assumed A>I", gaps: "OutOfBandEdit"},
 		"an Automatic plan that was edited may have been Manual": {
 			from: "NotYetReconciled", plan: newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.Generation = 2 }), want: "N>I", gaps: "ApprovalUnknown"},
-		"a start after the last look proves the installation": {
+		"a start after the last observation proves the installation": {
 			from: "RequiresApproval", plan: newPlan("p", "Complete", manual(2), started(10)), want: "A>I:Proven I>C"},
 		"an old start with a new end proves it too": {
 			from: "RequiresApproval", plan: newPlan("p", "Complete", manual(2), started(3), done(10)), want: "A>I:Proven I>C"},
@@ -157,9 +157,9 @@ func TestEvidenceDecidesHowCertainAStageIs(t *testing.T) {
 			from: "NotYetReconciled", plan: newPlan("p", "Failed"), want: "N>F!", gaps: "NoExecutionEvidence"},
 		"an installing plan that carries a failure was tried again": {
 			from: "Installing", plan: newPlan("p", "Installing", started(3), failed(20)), want: "I>F:Proven F>I", gaps: "AtLeastOnce"},
-		"a failure that is known already says nothing": {
+		"a known failure proves nothing": {
 			from: "Installing", lastDone: 20, plan: newPlan("p", "Installing", started(3), failed(20)), want: ""},
-		"a plan found installing with a failure went through it": {
+		"a new plan found installing with a failure failed before": {
 			from: "NotYetReconciled", plan: newPlan("p", "Installing", started(11), failed(20)), want: "N>I:Proven I>F:Proven F>I", gaps: "AtLeastOnce"},
 		"a failed plan found installing with a newer failure was tried twice": {
 			from: "Failed", lastDone: 8, plan: newPlan("p", "Installing", started(3), failed(20)), want: "F>I:Proven I>F:Proven F>I", gaps: "AtLeastOnce"},
@@ -167,7 +167,7 @@ func TestEvidenceDecidesHowCertainAStageIs(t *testing.T) {
 			from: "Failed", lastDone: 20, plan: newPlan("p", "Installing", started(3), failed(20)), want: "F>I"},
 		"a failure without a time may be the known one": {
 			from: "Failed", plan: newPlan("p", "Installing", started(3), failed(20)), want: "F>I"},
-		"a refused check is no failure": {
+		"a failed check is no failure of the plan": {
 			from: "Installing", plan: newPlan("p", "Installing", installedIs("False", "InstallCheckFailed", "no group", 20)), want: ""},
 		"a newer failure proves another try": {
 			from: "Failed", lastDone: 8, plan: newPlan("p", "Failed", started(3), failed(20)), want: "F>I:Proven I>F", gaps: "AtLeastOnce"},
@@ -192,9 +192,9 @@ func TestEvidenceDecidesHowCertainAStageIs(t *testing.T) {
 	}
 }
 
-// TestWithoutATimeThePlansBeginningCounts: evidence is compared with the time of the stage that was known, else with
-// the plan's creation.
-func TestWithoutATimeThePlansBeginningCounts(t *testing.T) {
+// TestEvidenceIsComparedWithTheCreationOfThePlan checks that evidence is compared with the creation time of the
+// InstallPlan if the time of the known stage is unknown.
+func TestEvidenceIsComparedWithTheCreationOfThePlan(t *testing.T) {
 	for at, want := range map[int]string{1: "A>I:Inferred I>C", 2: "A>I:Proven I>C"} {
 		sub := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6))
 		sub.Status.Conditions[0].LastTransitionTime = nil
@@ -203,9 +203,9 @@ func TestWithoutATimeThePlansBeginningCounts(t *testing.T) {
 	}
 }
 
-// TestAnotherPlanEndsTheTransitionsOfTheOldOne: the row of a plan in place of another one, with memory of the old one
-// and with what the status says of it.
-func TestAnotherPlanEndsTheTransitionsOfTheOldOne(t *testing.T) {
+// TestNewPlanEndsTheTransitionsOfTheOldPlan checks the transitions when a Subscription references another
+// InstallPlan, with a history of the old plan and with the status only.
+func TestNewPlanEndsTheTransitionsOfTheOldPlan(t *testing.T) {
 	fresh := map[string]struct {
 		plan *v1alpha1.InstallPlan
 		want string
@@ -268,9 +268,9 @@ func TestAnotherPlanEndsTheTransitionsOfTheOldOne(t *testing.T) {
 	}
 }
 
-// TestAPlanIsFollowedToItsEndWhenAnotherOneComes: what the old plan has become is told as long as it can be seen and is
-// newer than what is known.
-func TestAPlanIsFollowedToItsEndWhenAnotherOneComes(t *testing.T) {
+// TestOldPlanIsReportedToItsEnd checks that the last stage of the old InstallPlan is reported if it is observed and
+// newer than the known stage.
+func TestOldPlanIsReportedToItsEnd(t *testing.T) {
 	for name, tc := range map[string]struct {
 		from subscription.Stage
 		done int
@@ -281,10 +281,10 @@ func TestAPlanIsFollowedToItsEndWhenAnotherOneComes(t *testing.T) {
 		"it completed":                  {"Installing", 0, newPlan("old", "Complete", started(8), done(30)), "I>C C>-", ""},
 		"it was approved and completed": {"RequiresApproval", 0, newPlan("old", "Complete", manual(2), started(12), done(30)), "A>I:Proven I>C C>-", ""},
 		"it was tried again":            {"Failed", 9, newPlan("old", "Installing", started(3), failed(9)), "F>I I>-", "ReplacedPlan"},
-		"nothing new":                   {"Installing", 0, newPlan("old", "Installing", started(8)), "I>-", "ReplacedPlan"},
-		"an older version of it":        {"Complete", 30, newPlan("old", "Installing", started(8)), "C>-", ""},
+		"no change":                     {"Installing", 0, newPlan("old", "Installing", started(8)), "I>-", "ReplacedPlan"},
+		"an older version of the plan":  {"Complete", 30, newPlan("old", "Installing", started(8)), "C>-", ""},
 		"an older failure":              {"Installing", 9, newPlan("old", "Failed", started(3), failed(9)), "I>-", "ReplacedPlan"},
-		"another one of its name":       {"Installing", 0, newPlan("old", "Complete", started(8), done(30), func(p *v1alpha1.InstallPlan) { p.UID = "again" }), "I>-", "ReplacedPlan"},
+		"another plan of the same name": {"Installing", 0, newPlan("old", "Complete", started(8), done(30), func(p *v1alpha1.InstallPlan) { p.UID = "again" }), "I>-", "ReplacedPlan"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := known(tc.from)
@@ -301,7 +301,7 @@ func TestAPlanIsFollowedToItsEndWhenAnotherOneComes(t *testing.T) {
 	}
 }
 
-func TestAClearedReferenceEndsTheTransitions(t *testing.T) {
+func TestClearedReferenceEndsTheTransitions(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.Histories = map[types.UID]subscription.History{"a-uid": known(subscription.StageMissing)}
 	out := reconcile(t, in)
@@ -309,7 +309,7 @@ func TestAClearedReferenceEndsTheTransitions(t *testing.T) {
 	require.Equal(t, subscription.StageNoPlan, out.Histories["a-uid"].LastStage)
 }
 
-// TestTransitionTimes checks what is said about when a stage was entered.
+// TestTransitionTimes checks the time and the bound of each reported stage.
 func TestTransitionTimes(t *testing.T) {
 	failedBefore := known("Failed")
 	failedBefore.LastInstalledUpdate = second(9).Time
@@ -341,7 +341,7 @@ func TestTransitionTimes(t *testing.T) {
 			"Installing 40s NotAfter True Installing",
 			"Complete 40s Exact False InstallPlanComplete",
 		}},
-		"a retry that was seen late": {history: failedBefore, plan: newPlan("p", "Complete", started(3), done(40)),
+		"a retry that was observed late": {history: failedBefore, plan: newPlan("p", "Complete", started(3), done(40)),
 			window: []subscription.Observation{sawAt(50, newPlan("p", "Installing", started(3), failed(9)))}, want: []string{
 				"Installing 40s NotAfter True Installing",
 				"Complete 40s Exact False InstallPlanComplete",
@@ -365,8 +365,9 @@ func TestTransitionTimes(t *testing.T) {
 	}
 }
 
-// TestARetryIsNotTimedByTheFirstTry: startTime is that of the first try, so that of a retry only its end is known.
-func TestARetryIsNotTimedByTheFirstTry(t *testing.T) {
+// TestStartOfARetryIsUnknown checks that the start of a retry has the time of its end as the bound, because
+// status.startTime is that of the first attempt.
+func TestStartOfARetryIsUnknown(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", started(10), done(30)))
 	in.Histories = historyOf(subscription.StageFailed)
 	out := reconcile(t, in)
@@ -375,8 +376,9 @@ func TestARetryIsNotTimedByTheFirstTry(t *testing.T) {
 	require.EqualValues(t, "NotAfter", out.Transitions[0].Bound)
 }
 
-// TestAnOldConditionIsAboutAnotherPlan: what was said before the plan was made is not where its story begins.
-func TestAnOldConditionIsAboutAnotherPlan(t *testing.T) {
+// TestConditionOlderThanThePlanIsIgnored checks that a condition that is older than the InstallPlan does not set
+// the first stage of that plan.
+func TestConditionOlderThanThePlanIsIgnored(t *testing.T) {
 	out := reconcile(t, inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 1)), newPlan("p", "Installing", started(4))))
 	require.Equal(t, "->N:Proven N>I", stages(out.Result))
 }

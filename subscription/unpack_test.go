@@ -30,9 +30,9 @@ func ofTheNamespace(t *testing.T, r olmcore.Result) (all []olmcore.Diagnostic) {
 	return all
 }
 
-// OLM's cases: pending and failed lookups, a plan that cannot be created, an error that passes, and neither condition
-// after unpacking.
-func TestUnpackingShows(t *testing.T) {
+// OLM's cases: pending and failed lookups, a plan that cannot be created, an error that passes, and neither
+// condition after unpacking.
+func TestUnpackingSetsTheConditions(t *testing.T) {
 	pending := lookup(v1alpha1.BundleLookupPending, "JobIncomplete", "")
 	stuck := lookup(v1alpha1.BundleLookupPending, "JobIncomplete", "unpack job not completed: ImagePullBackOff on x")
 	broken := lookup(v1alpha1.BundleLookupFailed, "DeadlineExceeded", "Job was active longer than specified deadline")
@@ -53,10 +53,10 @@ func TestUnpackingShows(t *testing.T) {
 			[]string{"BundleUnpacking/UnpackingInProgress: "}, 5 * time.Second},
 		"an image that cannot be pulled": {newSub("a"), func(r *subscription.Resolved) { r.Unpacking.Lookups = []v1alpha1.BundleLookup{pending, stuck} },
 			[]string{"BundleUnpacking/UnpackingInProgress: *ImagePullBackOff on x"}, 5 * time.Second},
-		"another way of saying so": {newSub("a"), func(r *subscription.Resolved) {
+		"an image that cannot be pulled, in other words": {newSub("a"), func(r *subscription.Resolved) {
 			r.Unpacking.Lookups = []v1alpha1.BundleLookup{lookup(v1alpha1.BundleLookupPending, "Other", "ErrImagePull"), lookup(v1alpha1.BundleLookupPending, "JobIncomplete", "ErrImagePull on y")}
 		}, []string{"BundleUnpacking/UnpackingInProgress: an image cannot be pulled: ErrImagePull on y"}, 5 * time.Second},
-		"failed with a promise": {newSub("a"), func(r *subscription.Resolved) {
+		"failed with a message about the retry": {newSub("a"), func(r *subscription.Resolved) {
 			r.Unpacking.Lookups = []v1alpha1.BundleLookup{lookup(v1alpha1.BundleLookupFailed, "DeadlineExceeded", "Auto-retry soon")}
 		}, []string{"BundleUnpackFailed/BundleUnpackFailed: Bundle unpacking failed - DeadlineExceeded: Auto-retry soon"}, 5 * time.Minute},
 		"failed": {both, func(r *subscription.Resolved) {
@@ -92,7 +92,7 @@ func TestUnpackingShows(t *testing.T) {
 			require.Nil(t, out.Resolve)
 			carryOut(&in, out)
 			out = reconcile(t, in)
-			require.Empty(t, out.Actions, "said once")
+			require.Empty(t, out.Actions, "written again")
 			require.Equal(t, tc.requeue, out.RequeueAfter)
 			conditions := in.Subscriptions.Items[0].Status.Conditions
 			require.Len(t, conditions, len(tc.want))
@@ -129,9 +129,9 @@ func TestUnpackingShows(t *testing.T) {
 	}
 }
 
-// TestAFailureOfTheFutureIsTriedAgain: the clock was set back after the answer. The pause after a failure is never a
-// pause that starts anew each time.
-func TestAFailureOfTheFutureIsTriedAgain(t *testing.T) {
+// TestFailureFromTheFutureIsRetried checks the retry of a failure if the clock was set back after the answer. The
+// backoff must not start again with each call.
+func TestFailureFromTheFutureIsRetried(t *testing.T) {
 	const pause = 5 * time.Millisecond
 	for ahead, want := range map[time.Duration]time.Duration{
 		-pause: 0, 1 - pause: 1, 0: pause, pause: 2 * pause, pause + 1: 0, 5 * time.Minute: 0,
@@ -148,17 +148,18 @@ func TestAFailureOfTheFutureIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestBeforeItsPlanAnAnswerSaysNothingOfUnpacking: neither is known to be done.
-func TestBeforeItsPlanAnAnswerSaysNothingOfUnpacking(t *testing.T) {
+// TestUnpackingConditionIsKeptUntilThePlanExists checks that BundleUnpacking is kept while the InstallPlan of the
+// answer does not exist.
+func TestUnpackingConditionIsKeptUntilThePlanExists(t *testing.T) {
 	in := inputOf(newSub("a", withCondition("BundleUnpacking", "UnpackingInProgress", "", 3), withCondition("ResolutionFailed", "ErrorPreventedResolution", "x", 3)))
 	in.Resolution = bring(in, "etcd.v1", "a")
 	in.Resolution.Plan = olmcore.Ref{}
 	require.Equal(t, []v1alpha1.SubscriptionCondition{condition("BundleUnpacking", "UnpackingInProgress", "", 3)}, statusOf(t, in, reconcile(t, in), "a").Conditions)
 }
 
-// TestAPlanThatNeverGotItsStepsIsLeft: a Subscription that waits for a plan without content follows the plan that
-// brings the same CSV after all.
-func TestAPlanThatNeverGotItsStepsIsLeft(t *testing.T) {
+// TestWaitingSubscriptionLeavesAPlanWithoutSteps checks that a Subscription that waits for an InstallPlan without
+// steps references the plan that installs the same CSV instead.
+func TestWaitingSubscriptionLeavesAPlanWithoutSteps(t *testing.T) {
 	empty := func(p *v1alpha1.InstallPlan) { p.Status.Plan = nil }
 	brings := func(csvs ...string) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) {
@@ -170,12 +171,12 @@ func TestAPlanThatNeverGotItsStepsIsLeft(t *testing.T) {
 		old, next *v1alpha1.InstallPlan
 		moves     bool
 	}{
-		"the new plan brings its CSV too":   {newPlan("p", "", empty), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), true},
-		"the new plan brings another one":   {newPlan("p", "", empty), newPlan("q", "", empty, brings("vault.v1")), false},
-		"the old plan has its steps":        {newPlan("p", "RequiresApproval"), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), false},
-		"the old plan is gone":              {newPlan("o", ""), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), true},
-		"the new plan has its steps by now": {newPlan("p", "", empty), newPlan("q", "Installing", brings("etcd.v1", "vault.v1")), true},
-		"the new plan is through by now":    {newPlan("p", "", empty), newPlan("q", "Complete", done(9), brings("etcd.v1", "vault.v1")), true},
+		"the new plan installs its CSV, too": {newPlan("p", "", empty), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), true},
+		"the new plan installs another CSV":  {newPlan("p", "", empty), newPlan("q", "", empty, brings("vault.v1")), false},
+		"the old plan has its steps":         {newPlan("p", "RequiresApproval"), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), false},
+		"the old plan was deleted":           {newPlan("o", ""), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), true},
+		"the new plan has its steps":         {newPlan("p", "", empty), newPlan("q", "Installing", brings("etcd.v1", "vault.v1")), true},
+		"the new plan is complete":           {newPlan("p", "", empty), newPlan("q", "Complete", done(9), brings("etcd.v1", "vault.v1")), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(newSub("a", follows("p", "etcd.v1")), newSub("b"), tc.old, tc.next)

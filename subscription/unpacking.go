@@ -20,8 +20,8 @@ const (
 	// unpackRetry is the pause after a bundle could not be unpacked.
 	unpackRetry = 5 * time.Minute
 
-	unpackGuidance = "Auto-retry: it is tried again every 5 minutes. Common causes: the image does not exist or cannot be pulled, " +
-		"or its Pod finds no node; to try at once, delete the failing Job with the label operatorframework.io/bundle-unpack-ref " +
+	unpackGuidance = "Auto-retry: unpacking is retried every 5 minutes. Common causes: the image does not exist or cannot be pulled, " +
+		"or its Pod cannot be scheduled. To retry at once, delete the failed Job with the label operatorframework.io/bundle-unpack-ref " +
 		"in the namespace of the catalog"
 	// reasonJobIncomplete is the reason of BundleLookupPending while the unpack Job of a bundle runs.
 	reasonJobIncomplete = "JobIncomplete"

@@ -161,7 +161,7 @@ func (d draft) clearReference() draft {
 	d.status.InstallPlanRef = nil
 	d.status.CurrentCSV = ""
 	d.status.State = v1alpha1.SubscriptionStateNone
-	d.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: "the referenced InstallPlan cannot bring the operator any more"}
+	d.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: "the referenced InstallPlan cannot install the operator any more"}
 	return d
 }
 
@@ -222,7 +222,7 @@ func reportLeftovers(f *facts, d draft) draft {
 	hasNoPlan := d.status.InstallPlanRef == nil || d.plan.Invalid
 	if hasNoPlan && !d.moves(f) && slices.ContainsFunc(f.sub.Status.Conditions, isLeftover) {
 		return d.report(f, olmcore.Info, ReasonConditionWithoutRef, "status.conditions",
-			"an InstallPlan condition was left without a reference")
+			"the status had a condition about an InstallPlan, but no reference to one")
 	}
 	return d
 }
@@ -238,7 +238,7 @@ func mirrorReference(f *facts, d draft) draft {
 	}
 	if !d.moves(f) {
 		return d.report(f, olmcore.Info, ReasonRefMirrorMismatch, "status.installplan",
-			"status.installplan did not repeat status.installPlanRef")
+			"status.installplan did not match status.installPlanRef")
 	}
 	return d
 }

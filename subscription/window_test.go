@@ -32,9 +32,9 @@ func as(name, resourceVersion string, p *v1alpha1.InstallPlan) *v1alpha1.Install
 	return p
 }
 
-// TestAListMayBeBehindTheWindow: list and window are read one after the other, each may be older, and neither makes a
-// plan go back. Now is second 60.
-func TestAListMayBeBehindTheWindow(t *testing.T) {
+// TestStaleListsAndObservationsAreCombined checks a list of InstallPlans and Observations that were read one after
+// the other. Either may be older, and neither sets a plan back. The time is second 60.
+func TestStaleListsAndObservationsAreCombined(t *testing.T) {
 	type plan = *v1alpha1.InstallPlan
 	type window = []subscription.Observation
 	n := as("p", "1", newPlan("p", "", manual(1)))
@@ -58,29 +58,39 @@ func TestAListMayBeBehindTheWindow(t *testing.T) {
 		shown    string // conditions afterwards; the status starts with those of from
 		requeue  time.Duration
 	}{
-		"the list is an older version of the window": {"RequiresApproval", 0, i, window{sawAt(20, i), sawAt(30, c)}, false, "A>I I>C", "", "", 90 * time.Second},
-		"the list is older than the window":          {"NotYetReconciled", 0, n, window{sawAt(50, i), sawAt(55, c)}, false, "N>A:Inferred A>I I>C", "", "", 5 * time.Second},
-		"a round is behind":                          {"Installing", 0, i, window{sawAt(55, f)}, false, "I>F", "", "Failed/InstallComponentFailed", 5 * time.Second},
-		"a round is ahead":                           {"Failed", 25, again, window{sawAt(25, f)}, false, "F>I", "", "Pending/Installing", 0},
-		"an approval is behind":                      {"RequiresApproval", 0, a, window{sawAt(51, as("p", "3", newPlan("p", "RequiresApproval", manual(2)))), sawAt(52, i)}, false, "A>I", "", "Pending/Installing", 2 * time.Second},
-		"the window is older than the list":          {"RequiresApproval", 0, c, window{sawAt(20, i)}, false, "A>I I>C", "", "", 90 * time.Second},
-		"the window is old, the list was edited":     {"Complete", 30, edited, window{sawAt(30, c)}, false, "C>N!", "OutOfBandEdit", "Pending/InstallPlanNotYetReconciled", 0},
-		"a live read is newer than the window":       {"Complete", 0, edited, window{sawAt(59, c)}, true, "C>N!", "OutOfBandEdit", "Pending/InstallPlanNotYetReconciled", 0},
-		"what was told stays told":                   {"Complete", 30, a, window{sawAt(11, a), sawAt(20, i), sawAt(30, c)}, false, "", "", "", 90 * time.Second},
-		"an old observation proves nothing":          {"Complete", 0, i, window{sawAt(9, as("p", "9", i))}, false, "", "", "", time.Second},
-		"what was used proves nothing":               {"Complete", 30, i, window{sawAt(20, as("p", "9", i))}, false, "", "", "", time.Second},
-		"the window is a little older":               {"RequiresApproval", 0, c, window{sawAt(55, i)}, false, "A>I I>C", "", "", 90 * time.Second},
-		"an edit of a failed plan is behind":         {"Failed", 0, as("p", "4", newPlan("p", "Failed", manual(2), started(20))), window{sawAt(55, as("p", "5", newPlan("p", "Installing", manual(3), started(20))))}, false, "F>I", "", "Pending/Installing", 5 * time.Second},
-		"another stage proves nothing":               {"Complete", 0, as("p", "10", newPlan("p", "Failed", manual(2), started(20), failed(35))), window{sawAt(59, as("p", "9", i))}, false, "", "", "", time.Second},
-		"the same stage, seen later, is believed":    {"Complete", 0, i, window{sawAt(59, as("p", "9", i))}, false, "C>I!", "OutOfBandEdit", "Pending/Installing", 9 * time.Second},
-		"not listed, a direct read found it":         {"Installing", 0, nil, window{sawAt(59, c)}, false, "I>C", "", "", 9 * time.Second},
-		"not listed, it was seen long ago":           {"Installing", 0, nil, window{sawAt(50, i)}, false, "", "", "Pending/Installing", time.Second},
-		"not listed, gone by a live read":            {"Installing", 0, nil, window{sawAt(59, i)}, true, "I>M", "DeletedBeforeObserved", "", 0},
-		"not listed, seen and deleted":               {"Installing", 0, nil, window{sawAt(55, c), deletedAt(59, c)}, false, "I>C C>M", "", "", 0},
-		"generations that go back":                   {"RequiresApproval", 0, c, window{sawAt(20, i), sawAt(21, as("p", "4", newPlan("p", "Installing", manual(1))))}, false, "A>I I>C", "ClockSkew", "", 90 * time.Second},
-		"an unknown generation goes nowhere":         {"RequiresApproval", 0, c, window{sawAt(20, i), sawAt(21, as("p", "4", newPlan("p", "Installing", manual(0)))), sawAt(22, i)}, false, "A>I I>C", "", "", 90 * time.Second},
-		"another plan, the window has the old end":   {"old", 0, n, window{sawAt(20, old(i)), sawAt(30, old(c)), deletedAt(40, old(c)), sawAt(50, n)}, false, "A>I I>C C>- ->N", "", "Pending/InstallPlanNotYetReconciled", 0},
-		"another plan, and part of the old one":      {"old", 0, n, window{sawAt(20, old(i))}, false, "A>I I>- ->N", "ReplacedPlan", "Pending/InstallPlanNotYetReconciled", 0},
+		"the list is an older version of the window": {
+			"RequiresApproval", 0, i, window{sawAt(20, i), sawAt(30, c)}, false, "A>I I>C", "", "", 90 * time.Second,
+		},
+		"the list is older than the window": {
+			"NotYetReconciled", 0, n, window{sawAt(50, i), sawAt(55, c)}, false, "N>A:Inferred A>I I>C", "", "", 5 * time.Second,
+		},
+		"the list lacks a failure": {
+			"Installing", 0, i, window{sawAt(55, f)}, false, "I>F", "", "Failed/InstallComponentFailed", 5 * time.Second,
+		},
+		"the list is ahead by a retry": {"Failed", 25, again, window{sawAt(25, f)}, false, "F>I", "", "Pending/Installing", 0},
+		"the list lacks an approval":   {"RequiresApproval", 0, a, window{sawAt(51, as("p", "3", newPlan("p", "RequiresApproval", manual(2)))), sawAt(52, i)}, false, "A>I", "", "Pending/Installing", 2 * time.Second},
+		"the window is older than the list": {
+			"RequiresApproval", 0, c, window{sawAt(20, i)}, false, "A>I I>C", "", "", 90 * time.Second,
+		},
+		"the window is old, the list was edited": {
+			"Complete", 30, edited, window{sawAt(30, c)}, false, "C>N!", "OutOfBandEdit", "Pending/InstallPlanNotYetReconciled", 0,
+		},
+		"a live read is newer than the window":          {"Complete", 0, edited, window{sawAt(59, c)}, true, "C>N!", "OutOfBandEdit", "Pending/InstallPlanNotYetReconciled", 0},
+		"reported stages stay reported":                 {"Complete", 30, a, window{sawAt(11, a), sawAt(20, i), sawAt(30, c)}, false, "", "", "", 90 * time.Second},
+		"an old observation proves nothing":             {"Complete", 0, i, window{sawAt(9, as("p", "9", i))}, false, "", "", "", time.Second},
+		"a used observation proves nothing":             {"Complete", 30, i, window{sawAt(20, as("p", "9", i))}, false, "", "", "", time.Second},
+		"the window is a little older":                  {"RequiresApproval", 0, c, window{sawAt(55, i)}, false, "A>I I>C", "", "", 90 * time.Second},
+		"the list lacks an edit of a failed plan":       {"Failed", 0, as("p", "4", newPlan("p", "Failed", manual(2), started(20))), window{sawAt(55, as("p", "5", newPlan("p", "Installing", manual(3), started(20))))}, false, "F>I", "", "Pending/Installing", 5 * time.Second},
+		"another stage proves nothing":                  {"Complete", 0, as("p", "10", newPlan("p", "Failed", manual(2), started(20), failed(35))), window{sawAt(59, as("p", "9", i))}, false, "", "", "", time.Second},
+		"the same stage in a later version is reported": {"Complete", 0, i, window{sawAt(59, as("p", "9", i))}, false, "C>I!", "OutOfBandEdit", "Pending/Installing", 9 * time.Second},
+		"not listed, a direct read found it":            {"Installing", 0, nil, window{sawAt(59, c)}, false, "I>C", "", "", 9 * time.Second},
+		"not listed, observed long ago":                 {"Installing", 0, nil, window{sawAt(50, i)}, false, "", "", "Pending/Installing", time.Second},
+		"not listed by a live read":                     {"Installing", 0, nil, window{sawAt(59, i)}, true, "I>M", "DeletedBeforeObserved", "", 0},
+		"not listed, observed and deleted":              {"Installing", 0, nil, window{sawAt(55, c), deletedAt(59, c)}, false, "I>C C>M", "", "", 0},
+		"generations that decrease":                     {"RequiresApproval", 0, c, window{sawAt(20, i), sawAt(21, as("p", "4", newPlan("p", "Installing", manual(1))))}, false, "A>I I>C", "ClockSkew", "", 90 * time.Second},
+		"an unknown generation is ignored":              {"RequiresApproval", 0, c, window{sawAt(20, i), sawAt(21, as("p", "4", newPlan("p", "Installing", manual(0)))), sawAt(22, i)}, false, "A>I I>C", "", "", 90 * time.Second},
+		"another plan, the window has the old end":      {"old", 0, n, window{sawAt(20, old(i)), sawAt(30, old(c)), deletedAt(40, old(c)), sawAt(50, n)}, false, "A>I I>C C>- ->N", "", "Pending/InstallPlanNotYetReconciled", 0},
+		"another plan, and part of the old one":         {"old", 0, n, window{sawAt(20, old(i))}, false, "A>I I>- ->N", "ReplacedPlan", "Pending/InstallPlanNotYetReconciled", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sub := newSub("a", follows("p", "etcd.v1"))
@@ -118,7 +128,7 @@ func TestAListMayBeBehindTheWindow(t *testing.T) {
 			require.Equal(t, tc.requeue, requeue)
 			carryOut(&in, out)
 			if tc.shown != "" { // a reference that is cleared is told too
-				require.Empty(t, stages(reconcile(t, in).Result), "told twice")
+				require.Empty(t, stages(reconcile(t, in).Result), "reported twice")
 			}
 
 			if tc.from == "RequiresApproval" { // which the status says too
@@ -130,17 +140,18 @@ func TestAListMayBeBehindTheWindow(t *testing.T) {
 	}
 }
 
-// TestAPlanThatIsLeftIsReportedToItsEnd: what a watch delivered of a plan is not lost because the reference is gone by
-// now.
-func TestAPlanThatIsLeftIsReportedToItsEnd(t *testing.T) {
+// TestPlanIsReportedToItsEndAfterTheReferenceIsCleared checks that the Observations of an InstallPlan are reported
+// although its reference was cleared meanwhile.
+func TestPlanIsReportedToItsEndAfterTheReferenceIsCleared(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.Histories = historyOf("RequiresApproval")
 	in.Observations = []subscription.Observation{sawAt(20, newPlan("p", "Installing", manual(2), started(20))), sawAt(30, newPlan("p", "Complete", manual(2), started(20), done(30)))}
 	require.Equal(t, "A>I I>C C>-", stages(reconcile(t, in).Result))
 }
 
-// TestTombstonesOfOtherNamespacesAreOthers, also where the reference has no UID.
-func TestTombstonesOfOtherNamespacesAreOthers(t *testing.T) {
+// TestDeletionInAnotherNamespaceIsIgnored checks that the deletion of an InstallPlan in another namespace is
+// ignored, also if the reference has no UID.
+func TestDeletionInAnotherNamespaceIsIgnored(t *testing.T) {
 	plan := newPlan("p", "Installing")
 	plan.Namespace, plan.UID = "elsewhere", "other"
 	for namespace, want := range map[string]string{"elsewhere": "InstallPlanUnverified ObservationIgnored", ns: "", "": ""} {
@@ -157,9 +168,10 @@ func TestTombstonesOfOtherNamespacesAreOthers(t *testing.T) {
 	}
 }
 
-// TestAnotherLeadersClockHoldsNothingUp: a version with an older time than was seen already is a stale one, until it
-// was seen directly or has stayed for the grace.
-func TestAnotherLeadersClockHoldsNothingUp(t *testing.T) {
+// TestOlderTimestampIsAcceptedAfterTheGracePeriod checks that a version with an older time than a known one is
+// considered stale until it is read directly, or is still observed after the grace period. Another leader with a
+// slower clock may have written it.
+func TestOlderTimestampIsAcceptedAfterTheGracePeriod(t *testing.T) {
 	const still = "||Failed/InstallComponentFailed"
 	plan := newPlan("p", "Complete", started(3), done(38))
 	start := func() *watcher {
@@ -170,18 +182,18 @@ func TestAnotherLeadersClockHoldsNothingUp(t *testing.T) {
 	}
 	w := start()
 	for at := 60; at < 70; at++ {
-		require.Equal(t, still, w.tell(t, at, plan))
+		require.Equal(t, still, w.report(t, at, plan))
 	}
-	require.Equal(t, "F>I:Proven I>C||", w.tell(t, 70, plan))
+	require.Equal(t, "F>I:Proven I>C||", w.report(t, 70, plan))
 
 	w = start()
 	w.in.Observations = []subscription.Observation{sawAt(60, plan)}
-	require.Equal(t, "F>I:Proven I>C||", w.tell(t, 60, plan), "a direct read ends the doubt")
+	require.Equal(t, "F>I:Proven I>C||", w.report(t, 60, plan), "a direct read ends the doubt")
 }
 
-// TestAClockThatWentBackHoldsNothingUp: what is remembered of the future is worth nothing, and what lasts is counted
-// anew.
-func TestAClockThatWentBackHoldsNothingUp(t *testing.T) {
+// TestHistoryFromTheFutureDelaysNothing checks that times of the history that lie in the future are ignored, and
+// that the grace period starts anew.
+func TestHistoryFromTheFutureDelaysNothing(t *testing.T) {
 	future := now.Add(time.Hour)
 	for name, tc := range map[string]struct {
 		shown  string
@@ -189,24 +201,23 @@ func TestAClockThatWentBackHoldsNothingUp(t *testing.T) {
 		plan   *v1alpha1.InstallPlan
 		want   map[int]string // by second
 	}{
-		"a plan that is out of sight": {shown: "Installing", change: missingSince(future),
+		"a missing plan": {shown: "Installing", change: missingSince(future),
 			want: map[int]string{60: "||Pending/Installing", 69: "||Pending/Installing", 70: "I>M:Inferred|DeletedBeforeObserved|"}},
 		"a suspicion": {shown: "Installing", change: func(h *subscription.History) { h.SuspectStage, h.SuspectSince = "RequiresApproval", future },
 			plan: newPlan("p", "RequiresApproval", manual(1)), want: map[int]string{60: "||Pending/Installing", 61: "I>A!|OutOfBandEdit|Pending/RequiresApproval"}},
-		"our own write": {shown: "RequiresApproval", change: func(h *subscription.History) { h.PublishedAt = future },
+		"the last write": {shown: "RequiresApproval", change: func(h *subscription.History) { h.PublishedAt = future },
 			plan: newPlan("p", "Installing", manual(2), started(20)), want: map[int]string{60: "||Pending/Installing"}},
 	} {
 		w, h := newWatcher(newSub("a", follows("p", "etcd.v1"), pending(tc.shown, 6))), known("Installing")
 		tc.change(&h)
 		w.in.Histories["a-uid"] = h
 		for _, at := range slices.Sorted(maps.Keys(tc.want)) {
-			require.Equal(t, tc.want[at], w.tell(t, at, tc.plan), "%s, at second %d", name, at)
+			require.Equal(t, tc.want[at], w.report(t, at, tc.plan), "%s, at second %d", name, at)
 		}
 	}
 }
 
-// TestAConditionWithoutATimeIsTheOldest, whatever the order.
-func TestAConditionWithoutATimeIsTheOldest(t *testing.T) {
+func TestConditionWithoutTimeIsTheOldest(t *testing.T) {
 	timeless := func(c v1alpha1.SubscriptionCondition) v1alpha1.SubscriptionCondition {
 		c.LastTransitionTime = nil
 		return c
@@ -230,9 +241,10 @@ func TestAConditionWithoutATimeIsTheOldest(t *testing.T) {
 	require.Equal(t, []v1alpha1.SubscriptionCondition{condition("ResolutionFailed", "New", "", 8)}, statusOf(t, in, reconcile(t, in), "a").Conditions)
 }
 
-// TestListsAndWindowsOfAnyAge: lists that are up to the grace behind, in any order, and windows of any length: nothing
-// is invented and no plan goes back.
-func TestListsAndWindowsOfAnyAge(t *testing.T) {
+// TestStaleListsReportNoFalseStage checks that no stage is reported that did not happen, and that no InstallPlan
+// returns to an earlier stage. Lists may be stale by up to the grace period and arrive in any order, with
+// Observations of any length.
+func TestStaleListsReportNoFalseStage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := walk(t, true)
 		for i := range all {
@@ -258,23 +270,23 @@ func TestListsAndWindowsOfAnyAge(t *testing.T) {
 			for i := from; i < to; i++ {
 				w.in.Observations = append(w.in.Observations, subscription.Observation{At: second(all[i].at - 1).Time.Add(time.Duration(i) * time.Millisecond), Plan: all[i].plan})
 			}
-			out := w.look(t, at, all[listed].plan)
+			out := w.reconcile(t, at, all[listed].plan)
 			for _, tr := range out.Transitions {
 				require.False(t, tr.OutOfBand, "at %d: list %d, window %d to %d: %v", at, listed, from, to, stages(out.Result))
 			}
-			told = w.told
-			require.True(t, isSubsequence(told, stagesOf(all)), "told %v, happened %v; at %d: list %d, window %d to %d", told, stagesOf(all), at, listed, from, to)
+			told = w.reported
+			require.True(t, isSubsequence(told, stagesOf(all)), "reported %v, happened %v; at %d: list %d, window %d to %d", told, stagesOf(all), at, listed, from, to)
 		}
 		w.in.Observations = nil
-		w.look(t, end+30, all[len(all)-1].plan)
-		w.look(t, end+45, all[len(all)-1].plan)
-		require.Equal(t, all[len(all)-1].stage, w.told[len(w.told)-1])
+		w.reconcile(t, end+30, all[len(all)-1].plan)
+		w.reconcile(t, end+45, all[len(all)-1].plan)
+		require.Equal(t, all[len(all)-1].stage, w.reported[len(w.reported)-1])
 	})
 }
 
-// TestAClockSetBackReordersNothing: the versions of a plan are ordered by their resourceVersions, and by arrival where
-// those cannot be compared; never by time.
-func TestAClockSetBackReordersNothing(t *testing.T) {
+// TestObservationsAreOrderedByResourceVersion checks that the versions of an InstallPlan are ordered by
+// resourceVersion, or by arrival if those cannot be compared, and never by time.
+func TestObservationsAreOrderedByResourceVersion(t *testing.T) {
 	installing := newPlan("p", "Installing", started(20))
 	complete := newPlan("p", "Complete", started(20), done(30))
 	sub := newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 3))
@@ -303,9 +315,9 @@ func TestAClockSetBackReordersNothing(t *testing.T) {
 	}
 }
 
-// TestAClockSetBackBetweenTwoCallsLosesNothing: what is news follows from the resourceVersions, and a list that is
-// older than what is remembered is stale.
-func TestAClockSetBackBetweenTwoCallsLosesNothing(t *testing.T) {
+// TestClockSetBackBetweenCallsLosesNoStage checks that the resourceVersions decide which Observations are new, and
+// that a list older than the history is stale.
+func TestClockSetBackBetweenCallsLosesNoStage(t *testing.T) {
 	failedPlan := as("p", "10", newPlan("p", "Failed", started(20), failed(25)))
 	again := as("p", "11", newPlan("p", "Installing", started(20), failed(25)))
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 3)), as("p", "9", newPlan("p", "Installing", started(20))))
@@ -329,8 +341,9 @@ func TestAClockSetBackBetweenTwoCallsLosesNothing(t *testing.T) {
 	require.Equal(t, "SuspectObservation", reasons(out.Result))
 }
 
-// TestASupersededPlanLeavesNoGap: it failed without having been executed, which is nothing out of band.
-func TestASupersededPlanLeavesNoGap(t *testing.T) {
+// TestSupersededPlanReportsNoGap checks that the failure of an InstallPlan that was superseded before it started is
+// not reported as out of band.
+func TestSupersededPlanReportsNoGap(t *testing.T) {
 	superseded := newPlan("p", "Failed", manual(1), installedIs("False", "Superseded", "superseded by InstallPlan q", 50))
 	in := inputOf(newSub("a", follows("q", "etcd.v1"), pending("InstallPlanNotYetReconciled", 55)), superseded, newPlan("q", "", manual(1), func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = second(49) }))
 	in.Histories = historyOf("RequiresApproval")

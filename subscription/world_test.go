@@ -25,39 +25,40 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// past is a namespace with everything that ever happened to its plans, and the two workers that look after it.
+// past is a namespace with the whole history of its InstallPlans, and the two workers that reconcile it.
 type past struct {
 	t       *rapid.T
 	c       *fake.Cluster
 	workers [2]*reporter
 	heads   map[string]int
-	// reinstalls: a version that was deleted comes back.
+	// reinstalls means that a deleted version is installed again.
 	reinstalls bool
-	// happened are the stages of each plan; followed the plans that each Subscription referred to, "" for none.
+	// happened contains the stages of each plan. followed contains the plans that each Subscription referenced, "" for
+	// none.
 	happened map[types.UID][]string
 	followed map[types.UID][]types.UID
 }
 
-// reporter is a worker with a cache and a memory of its own, and what it told of each Subscription since it began to
-// remember, plan by plan.
+// reporter is a worker with its own cache and memory, and its reports about each Subscription since the memory began,
+// by plan.
 type reporter struct {
-	cache *fake.View
-	synch time.Time // when the cache was last brought to the present
-	olm   olm.OLM
-	all   map[string]fake.Controller
-	told  map[types.UID][]*account
-	stale bool // it lost its memory, and not yet the cache that it had then
+	cache    *fake.View
+	synch    time.Time // when the cache was last brought to the present
+	olm      olm.OLM
+	all      map[string]fake.Controller
+	reported map[types.UID][]*account
+	stale    bool // it lost its memory, and not yet the cache that it had then
 }
 
-// account is what a reporter told of one plan of a Subscription.
+// account contains the reports about one plan of a Subscription.
 type account struct {
 	plan     types.UID // "" until the reporter saw it
 	stages   []string
 	seen     []string    // the stages in which the reporter saw the plan and did not doubt it
 	failures []time.Time // that the plan was seen to carry: each proves a try
-	// late: the status said something of the plan already when the reporter began.
+	// late means that the status already showed a stage of the plan when the reporter started.
 	late bool
-	// odd: a status that is ahead of the cache made an edit of what lagged.
+	// odd means that the status was newer than the cache, so that the stale plan looked edited.
 	odd bool
 }
 
@@ -70,7 +71,7 @@ func newPast(t *rapid.T) *past {
 	require.NoError(t, p.c.Load(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "group"}}))
 	p.reinstalls = rapid.Bool().Draw(t, "reinstalls")
 	for i := range p.workers {
-		w := &reporter{cache: p.c.View(fmt.Sprint(i)), synch: p.c.Now(), all: map[string]fake.Controller{}, told: map[types.UID][]*account{}}
+		w := &reporter{cache: p.c.View(fmt.Sprint(i)), synch: p.c.Now(), all: map[string]fake.Controller{}, reported: map[types.UID][]*account{}}
 		w.olm.Resolve, w.olm.Fingerprint, w.olm.Sweeps = p.resolve, p.fingerprint, true
 		w.olm.Subscription.ReinstallMissingCSV = p.reinstalls
 		w.olm.InstallPlan.DisableFinalizer = true
@@ -82,7 +83,7 @@ func newPast(t *rapid.T) *past {
 	return p
 }
 
-// resolve brings the newest version of its package to every Subscription.
+// resolve resolves every Subscription to the newest version of its package.
 func (p *past) resolve(ctx context.Context, reader olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
 	r := olmcore.Resolution{Observed: request.Subscriptions}
 	for _, f := range request.Subscriptions {
@@ -108,8 +109,8 @@ func (p *past) resolve(ctx context.Context, reader olmcore.Reader, request subsc
 	return r, nil
 }
 
-// fingerprint says which versions there are, as resolve looks at them: a version that a person deletes changes what a
-// namespace needs, and no Subscription says so.
+// fingerprint returns the existing versions as text. A deleted version changes the resolution of a namespace, but no
+// Subscription.
 func (p *past) fingerprint(ctx context.Context, reader olmcore.Reader, _ string) (string, error) {
 	csvs, err := olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, reader, ns, nil)
 	var names []string
@@ -139,7 +140,7 @@ func (p *past) plans() []*v1alpha1.InstallPlan {
 	return list
 }
 
-// record notes what the last step did to the plans and references.
+// record records how the last step changed the plans and references.
 func (p *past) record() {
 	there := map[types.UID]bool{}
 	for _, plan := range p.plans() {
@@ -163,14 +164,14 @@ func (p *past) record() {
 	}
 }
 
-// work is one pass of one of a worker's controllers, from its cache.
+// work runs one controller of a worker once, with the cache of the worker.
 func (p *past) work(w *reporter, controller string) (writes int) {
 	c := w.all[controller]
 	for _, key := range c.Keys(w.cache) {
 		result, err := c.Reconcile(context.Background(), w.cache, key, p.c.Now(), nil)
 		require.NoError(p.t, err)
 		if controller == controllers.Subscription {
-			w.hear(p.t, result)
+			w.collect(p.t, result)
 		}
 		writes += len(result.Actions)
 		_ = olmcore.Run(context.Background(), p.c, result.Actions)
@@ -179,13 +180,13 @@ func (p *past) work(w *reporter, controller string) (writes int) {
 	return writes
 }
 
-// hear files the transitions of a pass under the plans that they are about: what is told last of a Subscription is
-// about the plan that it is seen to refer to.
-func (w *reporter) hear(t *rapid.T, result olmcore.Result) {
+// collect adds the transitions of a pass to the accounts of their plans. The last ones of a Subscription are about the
+// plan that it references in the cache.
+func (w *reporter) collect(t *rapid.T, result olmcore.Result) {
 	cached, err := olmcore.List[*v1alpha1.Subscription](context.Background(), w.cache, ns, nil)
 	require.NoError(t, err)
 	for _, s := range cached {
-		target, stories := olmcore.RefOf(s).Unversioned(), w.told[s.UID]
+		target, stories := olmcore.RefOf(s).Unversioned(), w.reported[s.UID]
 		if len(stories) == 0 {
 			if isDoubted(target, result) {
 				continue // nothing is remembered yet
@@ -209,12 +210,12 @@ func (w *reporter) hear(t *rapid.T, result olmcore.Result) {
 				last.stages = append(last.stages, tr.To)
 			}
 		}
-		w.told[s.UID] = stories
+		w.reported[s.UID] = stories
 		if plan := w.trusts(s, result); plan != nil {
 			if last.plan == "" {
 				last.plan = plan.UID
 			}
-			require.Equal(t, plan.UID, last.plan, "%s was told %v", s.Name, last.stages)
+			require.Equal(t, plan.UID, last.plan, "%s: reported %v", s.Name, last.stages)
 			last.seen = slices.Compact(append(last.seen, stageName(plan)))
 			if c := plan.Status.GetCondition(v1alpha1.InstallPlanInstalled); c.Reason == v1alpha1.InstallPlanReasonComponentFailed {
 				last.failures = slices.Compact(append(last.failures, c.LastUpdateTime.Time))
@@ -223,8 +224,8 @@ func (w *reporter) hear(t *rapid.T, result olmcore.Result) {
 	}
 }
 
-// trusts returns the plan that a Subscription refers to, as the worker sees it, unless the worker doubts what it sees
-// or is about to follow another plan.
+// trusts returns the plan that a Subscription references in the cache of the worker, unless the worker suspects that it
+// is stale or is about to reference another plan.
 func (w *reporter) trusts(s *v1alpha1.Subscription, result olmcore.Result) *v1alpha1.InstallPlan {
 	ref, target := s.Status.InstallPlanRef, olmcore.RefOf(s).Unversioned()
 	for _, a := range result.Actions {
@@ -244,14 +245,14 @@ func (w *reporter) trusts(s *v1alpha1.Subscription, result olmcore.Result) *v1al
 	return plan
 }
 
-// isDoubted reports whether a pass did not believe what it saw of a plan.
+// isDoubted reports whether a pass suspected that the observed plan was stale.
 func isDoubted(sub olmcore.Ref, result olmcore.Result) bool {
 	return slices.ContainsFunc(result.Diagnostics, func(d olmcore.Diagnostic) bool {
 		return d.Target == sub && (d.Reason == subscription.ReasonSuspectObservation || d.Reason == subscription.ReasonPlanUnverified)
 	})
 }
 
-// pass lets everybody see and do everything once, and reports whether a plan changed its stage.
+// pass updates all caches and runs all workers once. It reports whether a plan changed its stage.
 func (p *past) pass() bool {
 	before := fmt.Sprint(p.happened)
 	for _, w := range p.workers {
@@ -274,7 +275,7 @@ func (p *past) advance(d time.Duration) {
 	p.c.Advance(d)
 }
 
-// subscribe makes a Subscription or takes it away.
+// subscribe creates or deletes a Subscription.
 func (p *past) subscribe(name string, approval v1alpha1.Approval) {
 	if s := fake.Find[*v1alpha1.Subscription](p.c, ns, name); s != nil {
 		require.NoError(p.t, p.c.Delete(olmcore.RefOf(s).Unversioned()))
@@ -285,7 +286,7 @@ func (p *past) subscribe(name string, approval v1alpha1.Approval) {
 	}}))
 }
 
-// approve approves what asks for it.
+// approve approves the plans that wait for approval.
 func (p *past) approve() {
 	for _, plan := range p.plans() {
 		if !plan.Spec.Approved && plan.Status.Phase == v1alpha1.InstallPlanPhaseRequiresApproval {
@@ -294,8 +295,8 @@ func (p *past) approve() {
 	}
 }
 
-// move takes a plan one edge further, as the controller of plans does, at a second of its own. A superseded plan never
-// goes on.
+// move moves a plan along one edge, like the controller of plans, in a second of its own. It never moves a superseded
+// plan.
 func (p *past) move(plan *v1alpha1.InstallPlan, fails bool) (moved bool) {
 	if plan == nil || len(plan.Status.Plan) == 0 || isSuperseded(plan) {
 		return false
@@ -326,7 +327,7 @@ func (p *past) move(plan *v1alpha1.InstallPlan, fails bool) (moved bool) {
 	return moved
 }
 
-// install makes the versions of a plan, and takes away what they replace.
+// install creates the versions of a plan, and deletes their predecessors.
 func (p *past) install(plan *v1alpha1.InstallPlan) {
 	for _, name := range plan.Spec.ClusterServiceVersionNames {
 		if fake.Find[*v1alpha1.ClusterServiceVersion](p.c, ns, name) == nil {
@@ -335,12 +336,13 @@ func (p *past) install(plan *v1alpha1.InstallPlan) {
 	}
 }
 
-// checkTold compares what a worker told with what happened: nothing that did not happen, in order, once for each time
-// that the plan was followed, all that it saw; and, without retries, all of it up to what it knows.
-func (p *past) checkTold(w *reporter, all bool) {
+// checkReports compares the reports of a worker with the history. Only stages that happened are reported, in order, and
+// once for each time that the plan was referenced. Every observed stage is reported and, without retries, every stage
+// before the last known one.
+func (p *past) checkReports(w *reporter, all bool) {
 	for _, s := range p.subscriptions() {
-		told := map[types.UID]int{}
-		for _, story := range w.told[s.UID] {
+		reported := map[types.UID]int{}
+		for _, story := range w.reported[s.UID] {
 			if story.odd {
 				continue
 			}
@@ -349,34 +351,34 @@ func (p *past) checkTold(w *reporter, all bool) {
 				continue
 			}
 			truth := p.happened[story.plan]
-			told[story.plan]++
-			require.LessOrEqual(p.t, told[story.plan], count(p.followed[s.UID], story.plan), "%s was told too often of %s, followed %v", s.Name, story.plan, p.followed[s.UID])
-			require.True(p.t, isTrue(story.stages, truth, story.late), "%s was told %v of %v", s.Name, story.stages, truth)
+			reported[story.plan]++
+			require.LessOrEqual(p.t, reported[story.plan], count(p.followed[s.UID], story.plan), "%s: %s was reported too often, references were %v", s.Name, story.plan, p.followed[s.UID])
+			require.True(p.t, isTrue(story.stages, truth, story.late), "%s: reported %v, happened %v", s.Name, story.stages, truth)
 			failed := strings.Count(strings.Join(story.stages, " "), "Failed")
-			require.True(p.t, story.late || failed >= len(story.failures), "%s was told %v of %v", s.Name, story.stages, truth)
-			require.True(p.t, story.late || isSubsequence(story.seen, story.stages), "%s was seen %v and told %v", s.Name, story.seen, story.stages)
+			require.True(p.t, story.late || failed >= len(story.failures), "%s: reported %v, happened %v", s.Name, story.stages, truth)
+			require.True(p.t, story.late || isSubsequence(story.seen, story.stages), "%s: observed %v, reported %v", s.Name, story.seen, story.stages)
 		}
 		ref := s.Status.InstallPlanRef
 		if !all || ref == nil {
 			continue
 		}
-		last := w.told[s.UID][len(w.told[s.UID])-1]
+		last := w.reported[s.UID][len(w.reported[s.UID])-1]
 		if last.odd || len(last.stages) == 0 && last.late {
 			continue // the status said it all when the worker began to look
 		}
-		require.NotEmpty(p.t, last.stages, "%s was told nothing of %s", s.Name, ref.Name)
+		require.NotEmpty(p.t, last.stages, "%s: nothing was reported about %s", s.Name, ref.Name)
 		truth := p.happened[ref.UID]
 		require.True(p.t, last.plan == ref.UID || last.plan == "" && truth[len(truth)-1] == "Missing")
 		switch end := truth[len(truth)-1]; {
 		case end == "Missing", last.late, !isOnce(truth): // what a deleted plan went through unseen cannot be known
 			require.Equal(p.t, end, last.stages[len(last.stages)-1])
 		default:
-			require.True(p.t, isTrue(last.stages, truth, false) && last.stages[len(last.stages)-1] == end, "%s was told %v of %v", s.Name, last.stages, truth)
+			require.True(p.t, isTrue(last.stages, truth, false) && last.stages[len(last.stages)-1] == end, "%s: reported %v, happened %v", s.Name, last.stages, truth)
 		}
 	}
 }
 
-// count returns how often a Subscription came to follow a plan: it may go back.
+// count returns how often a Subscription started to reference a plan. It may return to an earlier one.
 func count(followed []types.UID, plan types.UID) (n int) {
 	for _, uid := range followed {
 		if uid == plan {
@@ -388,18 +390,18 @@ func count(followed []types.UID, plan types.UID) (n int) {
 
 func isOnce(truth []string) bool { return strings.Count(strings.Join(truth, " "), "Installing") < 2 }
 
-// isTrue reports whether what was told of a plan happened in this order, and, unless it was tried again, whether
-// nothing was left out since its beginning, or since some stage.
-func isTrue(told, truth []string, sinceSome bool) bool {
-	if i := slices.IndexFunc(told, func(stage string) bool { return strings.HasPrefix(stage, "perhaps ") }); i >= 0 {
-		without, with := slices.Delete(slices.Clone(told), i, i+1), slices.Clone(told)
-		with[i] = strings.TrimPrefix(told[i], "perhaps ")
+// isTrue reports whether the reported stages of a plan happened in this order. Unless the plan was retried, no stage
+// since its creation, or since some stage, may be left out.
+func isTrue(reported, truth []string, sinceSome bool) bool {
+	if i := slices.IndexFunc(reported, func(stage string) bool { return strings.HasPrefix(stage, "perhaps ") }); i >= 0 {
+		without, with := slices.Delete(slices.Clone(reported), i, i+1), slices.Clone(reported)
+		with[i] = strings.TrimPrefix(reported[i], "perhaps ")
 		return isTrue(without, truth, sinceSome) || isTrue(with, truth, sinceSome)
 	}
-	if !isSubsequence(told, truth) {
+	if !isSubsequence(reported, truth) {
 		return false
 	}
-	lived := slices.DeleteFunc(slices.Clone(told), func(stage string) bool { return stage == "Missing" })
+	lived := slices.DeleteFunc(slices.Clone(reported), func(stage string) bool { return stage == "Missing" })
 	for k := 0; k+len(lived) <= len(truth) && (k == 0 || sinceSome); k++ {
 		if slices.Equal(lived, truth[k:k+len(lived)]) {
 			return true
@@ -408,7 +410,8 @@ func isTrue(told, truth []string, sinceSome bool) bool {
 	return !isOnce(truth)
 }
 
-// checkOwners: who refers to a plan, waits for what it brings or was there when it was made for it owns it.
+// checkOwners checks that a Subscription owns a plan if it references the plan, waits for its version, or existed when
+// the plan was created for it.
 func (p *past) checkOwners() {
 	for _, s := range p.subscriptions() {
 		for _, plan := range p.plans() {
@@ -422,8 +425,8 @@ func (p *past) checkOwners() {
 	}
 }
 
-// checkContent: of several plans with the same content, which workers whose caches differ may make, at most one gets
-// its steps while none is done or has failed.
+// checkContent checks plans with the same content, which workers with different caches may create. At most one of them
+// gets its steps before one is complete or has failed.
 func (p *past) checkContent() {
 	runs := map[string]string{}
 	for _, plan := range p.plans() {
@@ -440,7 +443,7 @@ func isFor(plan *v1alpha1.InstallPlan, s *v1alpha1.Subscription) bool {
 		phase != "Complete" && phase != "Failed" && slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV)
 }
 
-// checkShown: the conditions say what the plan is, and after a while that it is gone.
+// checkShown checks that the conditions show the stage of the plan and, after a while, that it was deleted.
 func (p *past) checkShown(afterAWhile bool) {
 	for _, s := range p.subscriptions() {
 		ref := s.Status.InstallPlanRef
@@ -463,7 +466,7 @@ func (p *past) checkShown(afterAWhile bool) {
 
 var faultModes = []fake.FaultMode{fake.FailWithoutEffect, fake.FailAfterEffect, fake.Conflict, fake.Crash}
 
-// step does one thing of a history.
+// step runs one step of a history.
 func (p *past) step() {
 	t := p.t
 	w := p.workers[rapid.IntRange(0, 1).Draw(t, "worker")]
@@ -539,14 +542,15 @@ func (p *past) step() {
 
 func (w *reporter) forget() {
 	w.olm.Forget()
-	clear(w.told)
+	clear(w.reported)
 	w.stale = true
 }
 
-// TestWhateverHappens interleaves changes of plans, approvals, deletions, restarts, lagging caches and failed writes.
-// Every stage that is proven is told once and in order, none is invented, statuses agree with the plans within two
-// passes and owners within one, and once faults stop everything is installed.
-func TestWhateverHappens(t *testing.T) {
+// TestEveryStageIsReportedInRandomWorlds interleaves changes of InstallPlans, approvals, deletions, restarts, stale
+// caches and failed writes. It checks that every proven stage is reported once and in order, that no other stage is
+// reported, that statuses agree with the plans within two rounds and owners within one, and that everything is
+// installed once the faults stop.
+func TestEveryStageIsReportedInRandomWorlds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPast(t)
 		p.subscribe("alpha", rapid.SampledFrom([]v1alpha1.Approval{v1alpha1.ApprovalManual, v1alpha1.ApprovalAutomatic}).Draw(t, "approval"))
@@ -557,7 +561,7 @@ func TestWhateverHappens(t *testing.T) {
 			p.step()
 			p.checkContent()
 			for _, w := range p.workers {
-				p.checkTold(w, false)
+				p.checkReports(w, false)
 			}
 		}
 		p.c.Recover()
@@ -586,7 +590,7 @@ func TestWhateverHappens(t *testing.T) {
 			}
 		}
 		for _, w := range p.workers {
-			p.checkTold(w, true)
+			p.checkReports(w, true)
 		}
 		p.checkOwners()
 		p.checkShown(true)

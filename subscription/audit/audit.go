@@ -23,8 +23,8 @@ import (
 
 // Finding is one relation between Subscriptions, InstallPlans and ClusterServiceVersions that is broken or missing.
 type Finding struct {
-	// Diagnostic says what is wrong: Reason is one of the constants of this package or of package subscription, Target
-	// the object. It is an Info while it is younger than subscription.AuditGrace or harmless.
+	// Diagnostic describes the relation. Reason is a constant of this package or of package subscription. The severity is
+	// Info if the Finding is harmless, or younger than subscription.AuditGrace.
 	olmcore.Diagnostic
 	// Repair contains the actions that repair the relation. It is nil if Find offers none. For example,
 	// sweep.Reconcile repairs the owner references and labels of InstallPlans. The actions of several Findings may
@@ -60,13 +60,13 @@ func Find(in subscription.Input) ([]Finding, error) {
 	return a.findings, nil
 }
 
-// audit is what was observed of a namespace, and what was found so far.
+// audit contains the observed objects of a namespace and the findings so far.
 type audit struct {
 	now        time.Time
 	namespace  string
 	reinstalls bool
-	subs       []*v1alpha1.Subscription // by name, as the plans
-	plans      []*v1alpha1.InstallPlan  // but those that are being deleted
+	subs       []*v1alpha1.Subscription // sorted by name, like plans
+	plans      []*v1alpha1.InstallPlan  // without those that are being deleted
 	csvs       map[string]*v1alpha1.ClusterServiceVersion
 	byUID      map[types.UID]*v1alpha1.Subscription
 	byName     map[string]*v1alpha1.Subscription
@@ -92,7 +92,7 @@ func newAudit(in subscription.Input) *audit {
 	return a
 }
 
-// add reports a finding that is as old as since; a zero time is old enough.
+// add adds a finding that exists since the given time. A zero time means that it is older than subscription.AuditGrace.
 func (a *audit) add(o olmcore.Object, severity olmcore.Severity, since time.Time, reason, path, format string, args ...any) *Finding {
 	if a.now.Sub(since) < subscription.AuditGrace {
 		severity = olmcore.Info
@@ -103,7 +103,7 @@ func (a *audit) add(o olmcore.Object, severity olmcore.Severity, since time.Time
 
 func (f *Finding) repair(safe bool, actions ...olmcore.Action) { f.Repair, f.Safe = actions, safe }
 
-// pairs audits what Subscriptions have in common with each other.
+// pairs compares the Subscriptions with each other.
 func (a *audit) pairs() {
 	packages, keys := map[string]*v1alpha1.Subscription{}, map[string]*v1alpha1.Subscription{}
 	installed := map[string]int{}
@@ -111,7 +111,7 @@ func (a *audit) pairs() {
 		if s.Spec != nil && s.Spec.Package != "" {
 			key, pkg := a.keys[s.Name], s.Spec.Package
 			if other := packages[pkg]; other != nil {
-				a.add(s, olmcore.Warning, time.Time{}, SamePackage, "spec.name", "Subscription %s follows package %s too", other.Name, pkg)
+				a.add(s, olmcore.Warning, time.Time{}, SamePackage, "spec.name", "Subscription %s also subscribes to package %s", other.Name, pkg)
 			} else {
 				packages[pkg] = s
 			}
@@ -130,14 +130,14 @@ func (a *audit) pairs() {
 	}
 }
 
-// repeat takes over what is said elsewhere.
+// repeat adds Diagnostics of other packages as findings.
 func (a *audit) repeat(said []olmcore.Diagnostic) {
 	for _, d := range said {
 		a.findings = append(a.findings, Finding{Diagnostic: d})
 	}
 }
 
-// labels audits the component labels of all but the plans.
+// labels checks the component labels of all objects except InstallPlans.
 func (a *audit) labels(owned []olmcore.Object, previous map[types.UID][]string) {
 	out := component.Labels(component.LabelsInput{
 		Now: a.now, Namespace: a.namespace, Subscriptions: a.subs, ClusterServiceVersions: a.csvs, Owned: owned, PreviousPackages: previous,
@@ -147,14 +147,14 @@ func (a *audit) labels(owned []olmcore.Object, previous map[types.UID][]string) 
 		update := action.(olmcore.Update)
 		reason, message := LabelMissing, "a component label is missing"
 		if len(update.After.GetLabels()) < len(update.Before.GetLabels()) {
-			reason, message = LabelStale, "the component label is that of an earlier package"
+			reason, message = LabelStale, "the component label belongs to an earlier package"
 		}
 		a.add(update.Before, olmcore.Warning, time.Time{}, reason, "metadata.labels", "%s", message).repair(true, action)
 	}
 }
 
-// plan audits one InstallPlan: its owners, labels and use. Repairs are left to a person, because package installplan
-// maintains InstallPlans.
+// plan checks the owners, the labels and the use of one InstallPlan. Its repairs are not Safe, because package
+// installplan maintains InstallPlans.
 func (a *audit) plan(p *v1alpha1.InstallPlan) {
 	isOwned, manual := a.owners(p), a.manualOf(p)
 	for _, s := range a.subs {
@@ -169,11 +169,11 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 	a.unneededPlan(p, &use)
 	if !use.isReferenced && !isOwned {
 		a.add(p, olmcore.Warning, p.CreationTimestamp.Time, OrphanPlan, "metadata.ownerReferences",
-			"no Subscription refers to the plan or owns it").repair(false, removalOf(p)...)
+			"no Subscription references or owns the InstallPlan").repair(false, removalOf(p)...)
 	}
 	if use.isReferenced && isManual(p) && !p.Spec.Approved && len(manual) == 0 {
 		a.add(p, olmcore.Warning, p.CreationTimestamp.Time, ApprovalDrift, "spec.approval",
-			"the plan waits for an approval that no Subscription asks for any more").
+			"the InstallPlan waits for approval, but no Subscription requires approval any more").
 			repair(false, changeOf(p, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true })...)
 	}
 }
@@ -188,10 +188,10 @@ func (a *audit) approval(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, manu
 	case relation.Over(p) || !relation.Refers(s, p):
 	case asks && !isManual(p):
 		a.add(p, olmcore.Info, time.Time{}, ApprovalDrift, "spec.approval",
-			"the plan runs although Subscription %s asks for approvals by now", s.Name)
+			"the InstallPlan runs without approval, although Subscription %s requires approval now", s.Name)
 	case !asks && isManual(p) && len(manual) > 0:
 		a.add(s, olmcore.Info, time.Time{}, ApprovalForcedBy, "spec.installPlanApproval",
-			"InstallPlan %s has to be approved because of Subscription %s", p.Name, strings.Join(manual, ", "))
+			"InstallPlan %s needs an approval because of Subscription %s", p.Name, strings.Join(manual, ", "))
 	}
 }
 
@@ -240,7 +240,7 @@ func (a *audit) planWithoutSteps(p *v1alpha1.InstallPlan, use *planUse) {
 	if !relation.Statusless(p) || a.now.Sub(created) < subscription.AuditGrace {
 		return
 	}
-	f := a.add(p, olmcore.Warning, created, StatuslessPlan, "status", "the plan was never given its steps")
+	f := a.add(p, olmcore.Warning, created, StatuslessPlan, "status", "the InstallPlan has no steps")
 	if !use.isReferenced {
 		f.repair(false, removalOf(p)...)
 	}
@@ -254,17 +254,18 @@ func (a *audit) unneededPlan(p *v1alpha1.InstallPlan, use *planUse) {
 	switch {
 	case use.newer != nil:
 		a.add(p, olmcore.Info, created, SupersededPlan, path,
-			"InstallPlan %s is newer, and every Subscription that this plan is for refers to a newer one", use.newer.Name).
+			"InstallPlan %s is newer, and every Subscription of this InstallPlan references a newer one", use.newer.Name).
 			repair(false, removalOf(p)...)
 	case use.installed != "":
-		a.add(p, olmcore.Info, created, SupersededPlan, path, "Subscription %s refers to the plan and has what it brings", use.installed)
+		a.add(p, olmcore.Info, created, SupersededPlan, path,
+			"Subscription %s references the InstallPlan, and its version is installed", use.installed)
 	case len(names) > 0 && !slices.ContainsFunc(names, isMissing):
-		a.add(p, olmcore.Info, created, SupersededPlan, path, "all that the plan brings is there")
+		a.add(p, olmcore.Info, created, SupersededPlan, path, "all versions of the InstallPlan exist")
 	}
 }
 
-// manualOf returns the names of the Subscriptions because of which a plan needs an approval: all of the namespace that
-// ask for approvals, or those that own or reference a plan that was made for one set of Subscriptions.
+// manualOf returns the names of the Subscriptions because of which an InstallPlan needs an approval: all Manual
+// Subscriptions of the namespace or, for a separate plan, those that own or reference it.
 func (a *audit) manualOf(p *v1alpha1.InstallPlan) (names []string) {
 	for _, s := range a.subs {
 		isReferenced := s.Status.InstallPlanRef != nil && s.Status.InstallPlanRef.Name == p.Name
@@ -275,7 +276,7 @@ func (a *audit) manualOf(p *v1alpha1.InstallPlan) (names []string) {
 	return names
 }
 
-// owners audits the references of a plan to Subscriptions, and reports whether one that exists owns it.
+// owners checks the owner references of an InstallPlan, and reports whether an existing Subscription owns it.
 func (a *audit) owners(p *v1alpha1.InstallPlan) (isOwned bool) {
 	const path = "metadata.ownerReferences"
 	created, seen := p.CreationTimestamp.Time, map[types.UID]bool{}
@@ -283,11 +284,12 @@ func (a *audit) owners(p *v1alpha1.InstallPlan) (isOwned bool) {
 	for _, r := range p.OwnerReferences {
 		switch s := a.byUID[r.UID]; {
 		case seen[r.UID]:
-			a.add(p, olmcore.Warning, created, OwnerDuplicate, path, "the reference to %s is there more than once", r.Name)
+			a.add(p, olmcore.Warning, created, OwnerDuplicate, path, "the InstallPlan has more than one owner reference to %s %s", r.Kind, r.Name)
 		case s != nil && !olmcore.SameOwnerReference(r, olmcore.OwnerReferenceTo(s)):
-			a.add(p, olmcore.Warning, created, OwnerMalformed, path, "the reference to %s has wrong fields", s.Name)
+			a.add(p, olmcore.Warning, created, OwnerMalformed, path, "the owner reference to Subscription %s has wrong fields", s.Name)
 		case a.isDangling(p, &r):
-			f := a.add(p, olmcore.Info, created, OwnerDangling, path, "the Subscription %s that owns the plan does not exist any more", r.Name)
+			f := a.add(p, olmcore.Info, created, OwnerDangling, path,
+				"Subscription %s, which owns the InstallPlan, does not exist any more", r.Name)
 			if isOwned {
 				f.repair(false, changeOf(p, a.disown)...)
 			}
@@ -297,7 +299,8 @@ func (a *audit) owners(p *v1alpha1.InstallPlan) (isOwned bool) {
 	return isOwned
 }
 
-// association compares the ways in which a plan belongs to a Subscription: its reference, owner references and labels.
+// association compares the reference of a Subscription to an InstallPlan with the owner references and labels of the
+// plan.
 func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, refers, contributes, isOwned bool) {
 	created, key := p.CreationTimestamp.Time, a.keys[s.Name]
 	owns := olmcore.OwnedBy(p, s.UID)
@@ -306,14 +309,16 @@ func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, r
 		if slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.SubscriptionKind && r.Name == s.Name }) {
 			reason = OwnerStaleUID
 		}
-		a.add(p, olmcore.Warning, created, reason, "metadata.ownerReferences", "the plan is for Subscription %s, which does not own it", s.Name)
+		a.add(p, olmcore.Warning, created, reason, "metadata.ownerReferences",
+			"the InstallPlan has no owner reference to Subscription %s", s.Name)
 	}
 	switch _, labelled := p.Labels[key]; {
 	case key == "":
 	case refers && !labelled:
 		a.add(p, olmcore.Warning, created, LabelMissing, "metadata.labels", "the component label of Subscription %s is missing", s.Name)
 	case labelled && isOwned && !owns && !refers:
-		a.add(p, olmcore.Info, created, AssociationDisagree, "metadata.labels", "the plan carries the label of Subscription %s, which does not own it", s.Name)
+		a.add(p, olmcore.Info, created, AssociationDisagree, "metadata.labels",
+			"the InstallPlan has the label of Subscription %s, but no owner reference to it", s.Name)
 	}
 }
 
@@ -321,12 +326,12 @@ func asksForApproval(s *v1alpha1.Subscription) bool {
 	return s.DeletionTimestamp == nil && s.Spec != nil && s.Spec.InstallPlanApproval == v1alpha1.ApprovalManual
 }
 
-// planPairs audits what plans have in common with each other.
+// planPairs compares the InstallPlans with each other.
 func (a *audit) planPairs() {
 	for _, set := range plans.OfOneGeneration(a.plans, ownersOf) {
 		last := set[len(set)-1]
 		a.add(last, olmcore.Info, time.Time{}, GenerationDuplicate, "spec.generation",
-			"%s generation %d too", plans.Names(set[:len(set)-1], "has", "have"), last.Spec.Generation)
+			"%s generation %d", plans.Names(set[:len(set)-1], "also has", "also have"), last.Spec.Generation)
 	}
 	versions := map[string][]*v1alpha1.InstallPlan{}
 	for _, p := range a.plans {
@@ -341,7 +346,7 @@ func (a *audit) planPairs() {
 		}
 		if others := versions[content]; len(others) > 0 {
 			a.add(p, olmcore.Warning, p.CreationTimestamp.Time, ContentDuplicate, "spec.clusterServiceVersionNames",
-				"%s the same versions", plans.Names(others, "brings", "bring")).repair(false, withoutDuplicate(a.subs, p, others)...)
+				"%s the same versions", plans.Names(others, "also installs", "also install")).repair(false, withoutDuplicate(a.subs, p, others)...)
 		}
 		versions[content] = append(versions[content], p)
 	}
@@ -377,13 +382,13 @@ func withoutDuplicate(subs []*v1alpha1.Subscription, p *v1alpha1.InstallPlan, ot
 	return actions
 }
 
-// disown takes the references to Subscriptions that do not exist off a plan.
+// disown removes the owner references to Subscriptions that do not exist.
 func (a *audit) disown(p *v1alpha1.InstallPlan) {
 	p.OwnerReferences = slices.DeleteFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return a.isDangling(p, &r) })
 }
 
-// isDangling reports whether a reference is to a Subscription that does not exist. One to the former self of a
-// Subscription that the plan is for, and that does not own it yet, is stale instead.
+// isDangling reports whether an owner reference names a Subscription that does not exist. If a Subscription of the plan
+// was created again with the same name and does not own the plan yet, the reference has a stale UID instead.
 func (a *audit) isDangling(p *v1alpha1.InstallPlan, r *metav1.OwnerReference) bool {
 	if r.Kind != v1alpha1.SubscriptionKind || a.byUID[r.UID] != nil {
 		return false
@@ -392,7 +397,7 @@ func (a *audit) isDangling(p *v1alpha1.InstallPlan, r *metav1.OwnerReference) bo
 	return s == nil || olmcore.OwnedBy(p, s.UID) || !relation.Contributes(s, p)
 }
 
-// removalOf deletes a plan as it was seen; nothing when it cannot be addressed.
+// removalOf returns the deletion of an InstallPlan in its observed version, or nil if it is not relation.Writable.
 func removalOf(p *v1alpha1.InstallPlan) []olmcore.Action {
 	if !relation.Writable(p) {
 		return nil
@@ -400,12 +405,13 @@ func removalOf(p *v1alpha1.InstallPlan) []olmcore.Action {
 	return []olmcore.Action{olmcore.DeleteOf(p, olmcore.Cause{Reason: RelationRepaired, Message: "no Subscription needs the InstallPlan"})}
 }
 
-// changeOf changes a plan as it was seen; nothing when it cannot be addressed.
+// changeOf returns the update of an InstallPlan in its observed version, or nil if it is not relation.Writable.
 func changeOf(p *v1alpha1.InstallPlan, change func(*v1alpha1.InstallPlan)) []olmcore.Action {
 	if !relation.Writable(p) {
 		return nil
 	}
 	after := p.DeepCopy()
 	change(after)
-	return []olmcore.Action{olmcore.UpdateOf(p, after, olmcore.Cause{Reason: RelationRepaired, Message: "the InstallPlan contradicts the Subscriptions"})}
+	cause := olmcore.Cause{Reason: RelationRepaired, Message: "the InstallPlan does not match the Subscriptions"}
+	return []olmcore.Action{olmcore.UpdateOf(p, after, cause)}
 }

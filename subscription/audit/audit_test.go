@@ -31,8 +31,8 @@ func labelledPlan(name string, phase v1alpha1.InstallPlanPhase, change ...func(*
 	return newPlan(name, phase, append([]func(*v1alpha1.InstallPlan){func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{labelKey: ""} }}, change...)...)
 }
 
-// TestAudit has a world for each code. Where there is a repair, it ends the finding.
-func TestAudit(t *testing.T) {
+// TestAuditFindsAndRepairsEachCode checks a world for each code. A repair, if there is one, removes the finding.
+func TestAuditFindsAndRepairsEachCode(t *testing.T) {
 	done := labelledPlan("p", "Complete", started(3), done(9))
 	latest := newSub("a", follows("p", "etcd.v1"), installed)
 	waits := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6))
@@ -203,9 +203,9 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestPlansOfOneGenerationAreReportedOnceForEachSet checks that every two plans of a generation are compared, and that
-// plans which collide with each other are reported once, by name.
-func TestPlansOfOneGenerationAreReportedOnceForEachSet(t *testing.T) {
+// TestConflictingPlansOfOneGenerationAreReportedOnce checks that every two InstallPlans of a generation are
+// compared, and that plans that conflict with each other are reported once, by name.
+func TestConflictingPlansOfOneGenerationAreReportedOnce(t *testing.T) {
 	ofSet := func(name string, owners ...*v1alpha1.Subscription) *v1alpha1.InstallPlan {
 		return newPlan(name, "Complete", func(p *v1alpha1.InstallPlan) {
 			p.Annotations, p.OwnerReferences = map[string]string{olmcore.AnnotationSeparatePlan: "true"}, nil
@@ -222,23 +222,23 @@ func TestPlansOfOneGenerationAreReportedOnceForEachSet(t *testing.T) {
 		"three sets": {plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), ofSet("r", c)}},
 		"the last two have one owner": {
 			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), ofSet("r", b)},
-			want:  []string{"r: InstallPlan q has generation 1 too"},
+			want:  []string{"r: InstallPlan q also has generation 1"},
 		},
 		"three have one owner": {
 			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", a), ofSet("r", a)},
-			want:  []string{"r: InstallPlans p and q have generation 1 too"},
+			want:  []string{"r: InstallPlans p and q also have generation 1"},
 		},
 		"the third joins two": {
 			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), ofSet("r", a, b)},
-			want:  []string{"r: InstallPlans p and q have generation 1 too"},
+			want:  []string{"r: InstallPlans p and q also have generation 1"},
 		},
 		"two owners, each of two": {
 			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), ofSet("r", a), ofSet("s", b)},
-			want:  []string{"r: InstallPlan p has generation 1 too", "s: InstallPlan q has generation 1 too"},
+			want:  []string{"r: InstallPlan p also has generation 1", "s: InstallPlan q also has generation 1"},
 		},
 		"one is for all": {
 			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), newPlan("r", "Complete")},
-			want:  []string{"r: InstallPlans p and q have generation 1 too"},
+			want:  []string{"r: InstallPlans p and q also have generation 1"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,8 +255,8 @@ func TestPlansOfOneGenerationAreReportedOnceForEachSet(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFinding has worlds that look like a finding of that code.
-func TestWhatIsNoFinding(t *testing.T) {
+// TestSimilarWorldsAreNoFinding checks worlds that look like a finding of a code, but are correct.
+func TestSimilarWorldsAreNoFinding(t *testing.T) {
 	asks := func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = v1alpha1.ApprovalManual }
 	waits := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6))
 	runs := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6))
@@ -307,7 +307,7 @@ func TestWhatIsNoFinding(t *testing.T) {
 	}
 }
 
-func TestYoungOdditiesAreOnlyMentioned(t *testing.T) {
+func TestRecentFindingsHaveSeverityInfo(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = metav1.NewTime(now) }))
 	for _, f := range auditOf(t, in) {
 		require.Equal(t, olmcore.Info, f.Severity, f)

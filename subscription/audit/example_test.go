@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/subscription/audit"
 )
 
-// A Subscription refers to a plan that does not exist any more.
+// A Subscription references an InstallPlan that does not exist any more.
 func ExampleFind() {
 	sub := &v1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "etcd", UID: "1", ResourceVersion: "8"},

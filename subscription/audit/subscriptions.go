@@ -16,7 +16,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// repeated are Diagnostics of Reconcile that are findings too. True: the status write of Reconcile repairs it.
+// repeated contains the reasons of Diagnostics of Reconcile that are findings, too. The value reports whether the
+// status write of Reconcile repairs them.
 var repeated = map[string]bool{
 	subscription.ReasonInvalidSpec: false, subscription.ReasonRefUIDMismatch: true, subscription.ReasonConditionWithoutRef: true,
 	subscription.ReasonCopiedCSVReferenced: false, subscription.ReasonFailedPlanWedge: false,
@@ -60,7 +61,7 @@ func (a *audit) unknownApproval(v *subscription.Verdict) {
 	case "", v1alpha1.ApprovalAutomatic, v1alpha1.ApprovalManual:
 	default:
 		a.add(v.Subscription, olmcore.Warning, v.Subscription.Status.LastUpdated.Time, subscription.ReasonInvalidSpec,
-			"spec.installPlanApproval", "the unknown approval %s counts as Automatic", approval)
+			"spec.installPlanApproval", "the approval %s is unknown and is treated as Automatic", approval)
 	}
 }
 
@@ -72,7 +73,7 @@ func (a *audit) copiedCSV(v *subscription.Verdict) {
 		return
 	}
 	a.add(v.Subscription, olmcore.Warning, s.LastUpdated.Time, subscription.ReasonCopiedCSVReferenced, "status.installedCSV",
-		"CSV %s is a copy and satisfies nothing in this namespace", c.Name)
+		"CSV %s is a copy from another namespace and does not count as installed", c.Name)
 }
 
 // stateWithoutCSV reports AtLatestKnown if the CSV does not exist or is not the installed one.
@@ -81,12 +82,12 @@ func (a *audit) stateWithoutCSV(v *subscription.Verdict) {
 	if s.State != v1alpha1.SubscriptionStateAtLatest || s.CurrentCSV == "" || !v.Writes {
 		return
 	}
-	message := "AtLatestKnown, but CSV " + s.CurrentCSV + " does not exist"
+	message := "status.state is AtLatestKnown, but CSV " + s.CurrentCSV + " does not exist"
 	switch {
 	case v.CSV != nil && s.InstalledCSV == s.CurrentCSV:
 		return
 	case v.CSV != nil:
-		message = "status.installedCSV is not status.currentCSV, which exists"
+		message = "status.installedCSV differs from status.currentCSV, although that CSV exists"
 	}
 	a.add(v.Subscription, olmcore.Warning, s.LastUpdated.Time, StateContradiction, "status.state", "%s", message).
 		repair(true, statusWrite(v, a.now))
@@ -94,7 +95,7 @@ func (a *audit) stateWithoutCSV(v *subscription.Verdict) {
 
 // statusWrite returns the status write of Reconcile.
 func statusWrite(v *subscription.Verdict, now time.Time) olmcore.Action {
-	return v.Update(now, olmcore.Cause{Reason: RelationRepaired, Message: "the status contradicts what was observed"})
+	return v.Update(now, olmcore.Cause{Reason: RelationRepaired, Message: "the status does not match the observed objects"})
 }
 
 // forgetPlan returns a status write that removes the reference to the InstallPlan, so that the namespace is resolved
@@ -105,18 +106,18 @@ func forgetPlan(v *subscription.Verdict, now time.Time) olmcore.Action {
 	s.InstallPlanRef, s.Install = nil, nil
 	s.CurrentCSV, s.State = "", v1alpha1.SubscriptionStateNone
 	return forgotten.Update(now, olmcore.Cause{
-		Reason: subscription.ReasonReferenceCleared, Message: "the referenced InstallPlan cannot bring the operator any more",
+		Reason: subscription.ReasonReferenceCleared, Message: "the referenced InstallPlan cannot install the operator any more",
 	})
 }
 
-// without is a Verdict whose status lacks conditions.
+// without returns a Verdict without the given conditions in its status.
 func without(v *subscription.Verdict, types ...v1alpha1.SubscriptionConditionType) subscription.Verdict {
 	next := *v
 	next.Status.RemoveConditions(types...)
 	return next
 }
 
-// reference audits status.installPlanRef and what repeats it.
+// reference checks status.installPlanRef, and status.installplan, which mirrors it.
 func (a *audit) reference(v *subscription.Verdict) {
 	const path = "status.installPlanRef"
 	sub, s := v.Subscription, &v.Subscription.Status
@@ -133,7 +134,7 @@ func (a *audit) reference(v *subscription.Verdict) {
 		return
 	case !relation.Mirrors(s.Install, ref):
 		a.add(sub, olmcore.Warning, updated, subscription.ReasonRefMirrorMismatch, "status.installplan",
-			"status.installplan does not repeat status.installPlanRef").
+			"status.installplan does not match status.installPlanRef").
 			repair(true, statusWrite(v, a.now))
 	}
 	if ref == nil {
@@ -150,7 +151,7 @@ func (a *audit) reference(v *subscription.Verdict) {
 	}
 }
 
-// missing audits a reference to a missing plan, unless the conditions say so and nothing is to be repaired.
+// missing reports a reference to a missing InstallPlan, unless the conditions report it already and there is no repair.
 func (a *audit) missing(v *subscription.Verdict) {
 	s := &v.Subscription.Status
 	forgets := v.Status.InstallPlanRef == nil ||
@@ -167,17 +168,17 @@ func (a *audit) missing(v *subscription.Verdict) {
 		repair(true, action)
 }
 
-// removed audits a Subscription whose version was deleted.
+// removed reports a Subscription whose version was deleted.
 func (a *audit) removed(v *subscription.Verdict) {
 	s := &v.Subscription.Status
 	if s.State != v1alpha1.SubscriptionStateUpgradePending || v.CSV != nil || s.CurrentCSV == "" ||
 		v.Status.InstallPlanRef != nil && v.Status.CurrentCSV != s.CurrentCSV {
 		return
 	}
-	message := "CSV " + s.CurrentCSV + " and its InstallPlan are gone"
+	message := "CSV " + s.CurrentCSV + " and its InstallPlan do not exist"
 	switch {
 	case v.Plan.Stage == subscription.StageComplete && v.Plan.Plan != nil:
-		message = "InstallPlan " + v.Plan.Name + " is complete but CSV " + s.CurrentCSV + " is gone"
+		message = "InstallPlan " + v.Plan.Name + " is complete, but CSV " + s.CurrentCSV + " does not exist"
 	case v.Plan.Stage != subscription.StageMissing || !v.Plan.Outlived:
 		return
 	}
@@ -194,14 +195,14 @@ func (a *audit) contradiction(v *subscription.Verdict) (message string, repaired
 	duplicate, shown := conditionsOf(v)
 	switch {
 	case duplicate != "":
-		return "condition " + duplicate + " is there more than once", *v
+		return "the status contains condition " + duplicate + " more than once", *v
 	case len(shown) > 1 && isDecided:
 		slices.Sort(shown)
 		return "conditions " + strings.Join(shown, ", ") + " exclude each other", *v
 	case v.Plan.Plan == nil:
 		return "", *v
 	case isDecided && a.showsOtherStage(v):
-		return "the conditions show " + string(v.Plan.Recorded) + ", InstallPlan " + v.Plan.Plan.Name + " is " + string(v.Plan.Stage), *v
+		return "the conditions report " + string(v.Plan.Recorded) + ", but InstallPlan " + v.Plan.Plan.Name + " is " + string(v.Plan.Stage), *v
 	case hasOldUnpacking(v):
 		return "BundleUnpacking is older than InstallPlan " + v.Plan.Plan.Name + ", whose bundles are unpacked",
 			without(v, v1alpha1.SubscriptionBundleUnpacking, v1alpha1.SubscriptionBundleUnpackFailed)

@@ -14,7 +14,7 @@ import (
 	"github.com/olmcore/olm/subscription/component"
 )
 
-// The Operator object lists what carries its label.
+// The Operator object lists the objects that have its label.
 func ExampleReconcile() {
 	label := "operators.coreos.com/etcd.ops"
 	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{
@@ -40,7 +40,7 @@ func ExampleReconcile() {
 	// Subscription ops/etcd
 }
 
-// A labelled object makes the Operator object due that its label names.
+// Affected returns the Operator object that the label of an object names.
 func ExampleAffected() {
 	fmt.Println(component.Affected(&v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ops", Name: "etcd", Labels: map[string]string{"operators.coreos.com/etcd.ops": ""},

@@ -23,9 +23,9 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// labelledKind is a kind whose objects carry component labels. Those of a CSV's namespace belong to it by owner
-// reference or owner labels (here), all others by owner labels (elsewhere); the kinds that are neither have rules of
-// their own.
+// labelledKind is a kind whose objects have component labels. With here, objects in the namespace of a CSV belong to it
+// by owner reference or owner labels. With elsewhere, other objects belong to it by owner labels. Kinds with neither
+// have their own rules.
 type labelledKind struct {
 	schema.GroupVersionKind
 	here, elsewhere bool
@@ -63,7 +63,7 @@ func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs [
 	}
 	owned, err := k8slabels.NewRequirement(olmcore.LabelOwnerNamespace, selection.Equals, []string{namespace})
 	if err != nil {
-		return nil, &olmcore.InputError{Field: "namespace", Problem: "is no label value: " + err.Error()}
+		return nil, &olmcore.InputError{Field: "namespace", Problem: "is not a valid label value: " + err.Error()}
 	}
 	var all []olmcore.Object
 	read := func(kind schema.GroupVersionKind, where string, selector k8slabels.Selector) error {

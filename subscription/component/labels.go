@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// alongsidePrefix starts the annotations of a CustomResourceDefinition that name, as namespace/name, the
-	// ClusterServiceVersions with which it came.
+	// alongsidePrefix is the prefix of the annotations of a CustomResourceDefinition that name the ClusterServiceVersions
+	// with which it was installed, as namespace/name.
 	alongsidePrefix = "operatorframework.io/installed-alongside-"
-	// maxSharedKeys is how many component labels an object outside of the namespaces has at most, and with it how much
-	// of the object those who may label a CSV can fill.
+	// maxSharedKeys is the maximum number of component labels of a cluster-scoped object. It limits how much of the object
+	// tenants that label a CSV can fill.
 	maxSharedKeys = 100
 )
 
@@ -61,15 +61,15 @@ func Labels(in LabelsInput) olmcore.Result {
 	return l.Result
 }
 
-// labels is a result of Labels that is being made.
+// labels collects the result of Labels.
 type labels struct {
 	LabelsInput
-	// changes are the keys that an object lacks (true), or has and should not (false).
+	// changes contains the keys to add (true) and to remove (false), by object.
 	changes map[olmcore.Object]map[string]bool
 	olmcore.Result
 }
 
-// change notes a key that an object is to have, or not to have, unless that is so.
+// change records that an object should have, or should not have, a key. It does nothing if that is already so.
 func (l *labels) change(o olmcore.Object, key string, want bool) {
 	if has(o, key) == want {
 		return
@@ -80,7 +80,7 @@ func (l *labels) change(o olmcore.Object, key string, want bool) {
 	l.changes[o][key] = want
 }
 
-// subscription gives the key of a Subscription to it and to the CSV that it installed.
+// subscription adds the key of a Subscription to it and to the CSV that it installed.
 func (l *labels) subscription(s *v1alpha1.Subscription) {
 	if s.Spec == nil || s.Spec.Package == "" || s.DeletionTimestamp != nil {
 		return
@@ -105,8 +105,9 @@ func (l *labels) subscription(s *v1alpha1.Subscription) {
 	}
 }
 
-// owned gives an object the keys of the CSVs that own it, and of those with which a CustomResourceDefinition came, as
-// an InstallPlan noted on it. To claim to own one is not enough: whoever may write a CSV can claim any.
+// owned adds the keys of the CSVs that own an object. A CustomResourceDefinition gets the keys of the CSVs that an
+// InstallPlan recorded in its annotations. That a CSV lists it as owned is not enough, because a tenant who can write a
+// CSV could list any.
 func (l *labels) owned(o olmcore.Object) {
 	kind := olmcore.GVKOf(o).Kind
 	switch kind {
@@ -128,8 +129,8 @@ func (l *labels) owned(o olmcore.Object) {
 	}
 }
 
-// inherit gives an object the component keys of a CSV. An object outside of the namespaces gets only those of
-// Subscriptions which have the CSV installed, and not too many: whoever may write a CSV gives it any label.
+// inherit adds the component keys of a CSV to an object. A cluster-scoped object gets only the keys of Subscriptions
+// that have the CSV installed, up to maxSharedKeys, because a tenant who can write a CSV can add any label.
 func (l *labels) inherit(o olmcore.Object, c *v1alpha1.ClusterServiceVersion) {
 	if c.DeletionTimestamp != nil || c.IsCopied() {
 		return
@@ -161,7 +162,7 @@ func (l *labels) installedKeys(c *v1alpha1.ClusterServiceVersion) []string {
 	return keys
 }
 
-// waitsFor reports whether package csv writes a CSV and its objects: in a phase that it leaves, within the grace
+// waitsFor reports whether package csv may still write a CSV and its objects: in a transient phase, within the grace
 // period.
 func (l *labels) waitsFor(c *v1alpha1.ClusterServiceVersion) bool {
 	if c.Status.Phase == v1alpha1.CSVPhaseSucceeded || c.Status.Phase == v1alpha1.CSVPhaseFailed {
@@ -173,8 +174,8 @@ func (l *labels) waitsFor(c *v1alpha1.ClusterServiceVersion) bool {
 	return left > 0
 }
 
-// update makes one Update for each object that changes, sorted by its reference. Of an object that was handed in twice,
-// as different ones, it is not known which is true, and neither is used.
+// update adds one Update for each changed object, sorted by reference. An object that was passed twice with different
+// contents is not updated.
 func (l *labels) update() {
 	versions := map[olmcore.Key]int{}
 	for o := range l.changes {
@@ -193,9 +194,9 @@ func (l *labels) update() {
 		}
 		after := before.DeepCopyObject().(olmcore.Object)
 		after.SetLabels(labels)
-		cause := olmcore.Cause{Reason: ReasonLabelMissing, Message: "the object belongs to the operator of " + keys[0]}
+		cause := olmcore.Cause{Reason: ReasonLabelMissing, Message: "the object belongs to the operator with the label " + keys[0]}
 		if !changes[keys[0]] {
-			cause = olmcore.Cause{Reason: ReasonLabelStale, Message: "the object does not belong to the operator of " + keys[0]}
+			cause = olmcore.Cause{Reason: ReasonLabelStale, Message: "the object does not belong to the operator with the label " + keys[0]}
 		}
 		l.Actions = append(l.Actions, olmcore.UpdateOf(before, after, cause))
 	}
@@ -221,7 +222,7 @@ func ownersOf(o olmcore.Object, namespace string, csvs map[string]*v1alpha1.Clus
 	return owners
 }
 
-// ownedCRDs returns the names of the CustomResourceDefinitions that a CSV says it owns.
+// ownedCRDs returns the names of the CustomResourceDefinitions that a CSV lists as owned.
 func ownedCRDs(c *v1alpha1.ClusterServiceVersion) []string {
 	names := make([]string, len(c.Spec.CustomResourceDefinitions.Owned))
 	for i, d := range c.Spec.CustomResourceDefinitions.Owned {

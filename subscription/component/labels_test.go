@@ -31,7 +31,8 @@ func labelsAfter(out subscription.Outcome) map[string][]string {
 	return found
 }
 
-// TestSharedObjectsGetFewComponentLabels: whoever may label a CSV fills no object with labels that others need.
+// TestSharedObjectsGetFewComponentLabels checks that a user who can label a CSV cannot fill a shared object with
+// labels.
 func TestSharedObjectsGetFewComponentLabels(t *testing.T) {
 	crd := func(have int) *apiextensionsv1.CustomResourceDefinition {
 		o := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: meta("etcds.example.com")}
@@ -62,7 +63,7 @@ func TestSharedObjectsGetFewComponentLabels(t *testing.T) {
 }
 
 // OLM's cases: an owned definition has the label, and again after removal.
-func TestWhoGetsAComponentLabel(t *testing.T) {
+func TestWhichObjectsGetAComponentLabel(t *testing.T) {
 	owner := newCSV("etcd.v1")
 	byReference := func(o olmcore.Object) olmcore.Object {
 		o.SetOwnerReferences([]metav1.OwnerReference{olmcore.OwnerReferenceTo(owner)})
@@ -148,7 +149,7 @@ func TestTwoSubscriptionsLabelOneCSV(t *testing.T) {
 	require.Equal(t, map[string][]string{"ClusterServiceVersion/etcd.v1": {labelKey, "operators.coreos.com/other.ops"}}, labelsAfter(reconcile(t, in)))
 }
 
-func TestALabelWaitsForTheStatusOfTheSameObject(t *testing.T) {
+func TestLabelIsWrittenAfterTheStatusOfTheSameObject(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Labels = nil })
 	in := inputOf(sub, newPlan("p", "Installing"))
 	out := reconcile(t, in)
@@ -159,8 +160,8 @@ func TestALabelWaitsForTheStatusOfTheSameObject(t *testing.T) {
 	require.Equal(t, map[string][]string{"Subscription/a": {labelKey}}, labelsAfter(reconcile(t, inputOf(next, newPlan("p", "Installing")))))
 }
 
-// TestLabelKeys compares the quick test for a label with the rule itself.
-func TestLabelKeys(t *testing.T) {
+// TestLabelKeyFollowsThePackageName compares the fast check for a label with olmcore.ComponentLabelKey.
+func TestLabelKeyFollowsThePackageName(t *testing.T) {
 	for _, pkg := range []string{"etcd", "a", strings.Repeat("x", 59), strings.Repeat("x", 60), strings.Repeat("x", 63), strings.Repeat("x", 80),
 		strings.Repeat("x", 58) + "....", "that-come-at-me-bro" + strings.Repeat("-", 60), "._-", "ü", strings.Repeat("ü", 40)} {
 		key, err := olmcore.ComponentLabelKey(pkg, ns)
@@ -177,8 +178,9 @@ func TestLabelKeys(t *testing.T) {
 	}
 }
 
-// TestWhatIsBeingSetUpIsNotLabelledMeanwhile: package csv writes the same objects then.
-func TestWhatIsBeingSetUpIsNotLabelledMeanwhile(t *testing.T) {
+// TestObjectsOfAnInstallingCSVAreLabelledLater checks that a CSV and its objects are not labelled while it is
+// installed, because package csv writes the same objects then.
+func TestObjectsOfAnInstallingCSVAreLabelledLater(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: meta("x")}
 	for _, tc := range []struct {
 		phase    v1alpha1.ClusterServiceVersionPhase

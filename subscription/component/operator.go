@@ -33,8 +33,8 @@ import (
 // MaxRefs is the maximum number of components that the status of an Operator object lists.
 const MaxRefs = 1000
 
-// maxText is how many bytes of conditions an Operator object lists: an object has an end, and whoever may label one
-// object of his chooses what its conditions say.
+// maxText is the maximum number of bytes of all conditions in an Operator object. The size of an object is limited, and
+// a tenant chooses the conditions of an object that he labels.
 const maxText = 256 << 10
 
 // Input is the input of Reconcile.
@@ -67,7 +67,7 @@ func Reconcile(in Input) (olmcore.Result, error) {
 	key := olmcore.ComponentLabelPrefix + in.Name
 	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
 		return olmcore.Result{Diagnostics: []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonLabelKeyInvalid, target, "metadata.name",
-			"nothing can carry the label of this name: %s", strings.Join(problems, "; "))}}, nil
+			"no object can have the label of this name: %s", strings.Join(problems, "; "))}}, nil
 	}
 	members := in.members(key)
 	switch {
@@ -77,13 +77,13 @@ func Reconcile(in Input) (olmcore.Result, error) {
 		// The Diagnostic is about a member, because an Event cannot be recorded for an object whose name is invalid.
 		return olmcore.Result{Diagnostics: []olmcore.Diagnostic{
 			olmcore.Diagnose(olmcore.Warning, ReasonOperatorNameInvalid, representative(members),
-				fmt.Sprintf("metadata.labels[%q]", key), "no Operator object is created for the label %s: %q is no valid object name: %s",
+				fmt.Sprintf("metadata.labels[%q]", key), "no Operator object is created for the label %s: %q is not a valid object name: %s",
 				key, in.Name, strings.Join(validation.IsDNS1123Subdomain(in.Name), "; "))}}, nil
 	case in.Operator == nil:
 		created := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: in.Name}}
 		created.APIVersion, created.Kind = target.APIVersion, target.Kind
 		return olmcore.Result{Actions: []olmcore.Action{olmcore.CreateOf(created, olmcore.Cause{
-			Reason: ReasonOperatorMissing, Message: fmt.Sprintf("%d objects carry the label %s", len(members), key),
+			Reason: ReasonOperatorMissing, Message: fmt.Sprintf("%d objects have the label %s", len(members), key),
 		})}}, nil
 	}
 	var out olmcore.Result
@@ -99,7 +99,7 @@ func Reconcile(in Input) (olmcore.Result, error) {
 	}
 	refs, isCut := references(listed)
 	if isCut {
-		report("the conditions of some components are not listed, as they are too long together")
+		report("the conditions of some components are not listed because they are too long in total")
 	}
 	want := operatorsv1.OperatorStatus{Components: &operatorsv1.Components{
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpExists}}},
@@ -109,7 +109,7 @@ func Reconcile(in Input) (olmcore.Result, error) {
 		after := in.Operator.DeepCopy()
 		after.Status = want
 		out.Actions = []olmcore.Action{olmcore.UpdateStatusOf(in.Operator, after, olmcore.Cause{
-			Reason: ReasonStatusObserved, Message: fmt.Sprintf("%d objects carry the label", len(listed)),
+			Reason: ReasonStatusObserved, Message: fmt.Sprintf("%d objects have the label", len(listed)),
 		})}
 	}
 	return out, nil
@@ -129,8 +129,8 @@ func isRecorded(recorded, status *operatorsv1.OperatorStatus) bool {
 	return equality.Semantic.DeepEqual(printed, status)
 }
 
-// printConditions escapes the characters of conditions that people do not see. Tenants write the conditions of their
-// objects, and an Operator object is cluster-scoped.
+// printConditions escapes the invisible characters of conditions. Tenants write the conditions of their objects, and an
+// Operator object is cluster-scoped.
 func printConditions(conditions []operatorsv1.Condition) {
 	for i := range conditions {
 		c := &conditions[i]
@@ -145,7 +145,8 @@ func representative(members []olmcore.Object) olmcore.Ref {
 	return olmcore.RefOf(members[max(i, 0)])
 }
 
-// references returns what the status says of components, and whether it left conditions out, as too long together.
+// references returns the components for the status, and whether conditions were left out because they are too long in
+// total.
 func references(components []olmcore.Object) (refs []operatorsv1.RichReference, isCut bool) {
 	room := maxText
 	for _, o := range components {
@@ -162,7 +163,7 @@ func references(components []olmcore.Object) (refs []operatorsv1.RichReference, 
 	return refs, room < 0
 }
 
-// members returns what carries the label and counts, in order, each once.
+// members returns the objects with the label that are listed, sorted and without duplicates.
 func (in *Input) members(key string) []olmcore.Object {
 	list := slices.DeleteFunc(slices.Clone(in.Components), func(o olmcore.Object) bool {
 		c, isCSV := o.(*v1alpha1.ClusterServiceVersion)
@@ -239,7 +240,7 @@ func fieldOf(value reflect.Value, name string) reflect.Value {
 	return found
 }
 
-// timeOrNil drops a time that says nothing, and what would not survive JSON of one that does.
+// timeOrNil returns a time with the precision of JSON, or nil for a zero time.
 func timeOrNil(t *metav1.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil

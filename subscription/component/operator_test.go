@@ -65,10 +65,10 @@ func refsOf(o *operatorsv1.Operator) string {
 	return strings.Join(all, ", ")
 }
 
-// TestAnOperatorObjectListsItsComponents goes through what may carry a label.
+// TestOperatorStatusListsItsComponents checks which labelled objects are components of an Operator object.
 //
 // OLM's cases: components sorted, with conditions and without copies.
-func TestAnOperatorObjectListsItsComponents(t *testing.T) {
+func TestOperatorStatusListsItsComponents(t *testing.T) {
 	deployment := labelled(&appsv1.Deployment{ObjectMeta: meta("etcd")})
 	deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: "Available", Status: "True", LastUpdateTime: second(3)}, {Type: "Progressing", Status: "False"}}
 	copied := newCSV("copy", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })
@@ -111,9 +111,9 @@ func TestAnOperatorObjectListsItsComponents(t *testing.T) {
 	}
 }
 
-// TestAnOperatorObjectHidesNoCharacters checks that the characters of conditions that people do not see are escaped,
-// and that those that OLM recorded stay.
-func TestAnOperatorObjectHidesNoCharacters(t *testing.T) {
+// TestOperatorStatusEscapesInvisibleCharacters checks that invisible characters in conditions of components are
+// escaped, and that those that OLM recorded are kept.
+func TestOperatorStatusEscapesInvisibleCharacters(t *testing.T) {
 	const hidden, shown = "a\u202eb", `a\u202eb`
 	sub := newSub("a", pending(hidden, 3))
 	sub.Status.Conditions[0].Message, sub.Status.Conditions[0].Type = hidden, hidden
@@ -152,9 +152,9 @@ func TestAnOperatorObjectHidesNoCharacters(t *testing.T) {
 	require.Len(t, out.Actions, 1)
 }
 
-// TestConditionsAreListedBesideValuesThatCannotBeConverted checks that a value that JSON cannot hold, in the spec or in
-// another part of the status of a component, hides none of its conditions.
-func TestConditionsAreListedBesideValuesThatCannotBeConverted(t *testing.T) {
+// TestConditionsAreListedDespiteInvalidValues checks that the conditions of a component are listed although its
+// spec, or another part of its status, has a value that JSON cannot contain.
+func TestConditionsAreListedDespiteInvalidValues(t *testing.T) {
 	const invalid = "{"
 	definition := labelled(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "etcds.example.com"}})
 	definition.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Schema: &apiextensionsv1.CustomResourceValidation{
@@ -200,7 +200,7 @@ func TestAnInvalidOperatorNameIsReported(t *testing.T) {
 			fmt.Sprint(out.Diagnostics[0].Target.Kind, " ", out.Diagnostics[0].Target.Namespace, "/", out.Diagnostics[0].Target.Name))
 		require.Equal(t, fmt.Sprintf("metadata.labels[%q]", key), out.Diagnostics[0].Path)
 		require.Contains(t, out.Diagnostics[0].Message,
-			fmt.Sprintf("%q is no valid object name: a lowercase RFC 1123 subdomain must consist of", name))
+			fmt.Sprintf("%q is not a valid object name: a lowercase RFC 1123 subdomain must consist of", name))
 		in.Components = in.Components[:1]
 		out, err = component.Reconcile(in)
 		require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestAnInvalidOperatorNameIsReported(t *testing.T) {
 	}
 }
 
-func TestAnOperatorObjectHasItsLimits(t *testing.T) {
+func TestOperatorStatusIsLimited(t *testing.T) {
 	_, err := component.Reconcile(component.Input{})
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 	_, err = component.Reconcile(component.Input{Name: "x", Components: []olmcore.Object{nil}})
@@ -271,10 +271,11 @@ func objectOf(t require.TestingT, name string) olmcore.Object {
 	return o
 }
 
-// TestEveryKindIsListed: the Operator object is gathered from all kinds, and its key is affected by each of them.
+// TestOperatorIsGatheredFromEveryKind checks that the components of an Operator object are read from all kinds, and
+// that Affected names the Operator object for each of them.
 //
 // OLM's cases: names of Operators from labels.
-func TestEveryKindIsListed(t *testing.T) {
+func TestOperatorIsGatheredFromEveryKind(t *testing.T) {
 	objects := []olmcore.Object{operatorObject()}
 	for _, name := range scannedKinds {
 		o := objectOf(t, name)
@@ -305,8 +306,8 @@ func TestEveryKindIsListed(t *testing.T) {
 	require.Equal(t, []types.NamespacedName{{Name: "a.x"}, {Name: "b.x"}}, component.Affected(several))
 }
 
-// TestOperatorRefsFollowTheLabels runs the Operator object in a cluster while labels come and go, and while it is
-// deleted.
+// TestOperatorRefsFollowTheLabels reconciles the Operator object in a cluster while labels are added and removed,
+// and while the object is deleted.
 //
 // OLM's cases: the Operator object comes back, and follows the labels.
 func TestOperatorRefsFollowTheLabels(t *testing.T) {
@@ -360,8 +361,8 @@ func TestOperatorRefsFollowTheLabels(t *testing.T) {
 	})
 }
 
-// TestRolesInOtherNamespacesAreLabelled: a CSV has Roles in the namespaces that it works in, tied to it by owner
-// labels.
+// TestRolesInOtherNamespacesAreLabelled checks that the Roles of a CSV in its target namespaces are labelled. They
+// have owner labels instead of an owner reference.
 func TestRolesInOtherNamespacesAreLabelled(t *testing.T) {
 	role := &rbacv1.Role{ObjectMeta: meta("x")}
 	role.Namespace, role.Labels = "elsewhere", olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: ns, Name: "etcd.v1"}.Labels()
@@ -374,8 +375,8 @@ func TestRolesInOtherNamespacesAreLabelled(t *testing.T) {
 	require.Contains(t, subscription.Affected(role), types.NamespacedName{Namespace: ns})
 }
 
-// TestEveryOwnedKindIsLabelled: whatever a labelled CSV owns gets its label, by reference or by owner labels; the kinds
-// of OLM itself have rules of their own.
+// TestEveryOwnedKindIsLabelled checks that every object that a labelled CSV owns gets its label, whether it has an
+// owner reference or owner labels. The kinds of OLM have their own rules.
 //
 // OLM's cases: every kind that a version owns has the label.
 func TestEveryOwnedKindIsLabelled(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// TestPublishedOperatorsAreFoundByTheirLabel: Subscriptions to published operators end at the latest known version, and
-// the CSV and its CRDs get their label and keep the rest.
-func TestPublishedOperatorsAreFoundByTheirLabel(t *testing.T) {
+// TestPublishedOperatorsGetTheirLabel installs published operators. It checks that the Subscriptions are at the
+// latest known version, and that the CSV and its CRDs get their label and keep the others.
+func TestPublishedOperatorsGetTheirLabel(t *testing.T) {
 	for _, b := range realdata.Sample(t) {
 		t.Run(b.Operator+" "+b.Version, func(t *testing.T) {
 			in := inputOf()

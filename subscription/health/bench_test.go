@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/subscription/health"
 )
 
-// BenchmarkOf is a namespace of n Subscriptions, each with its version, a Deployment and a Pod; every tenth version
-// waits for a Pod whose image cannot be pulled.
+// BenchmarkOf measures a namespace of n Subscriptions, each with its version, a Deployment and a Pod; every tenth
+// version waits for a Pod whose image cannot be pulled.
 func BenchmarkOf(b *testing.B) {
 	for _, n := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

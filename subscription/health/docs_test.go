@@ -13,8 +13,8 @@ import (
 	"github.com/olmcore/olm/subscription/health"
 )
 
-// TestTheCookbookHasTheTables: docs/health.md says what the tables say; OLMCORE_UPDATE=1 rewrites it.
-func TestTheCookbookHasTheTables(t *testing.T) {
+// TestHealthDocumentContainsTheTables checks that docs/health.md contains the tables. OLMCORE_UPDATE=1 rewrites it.
+func TestHealthDocumentContainsTheTables(t *testing.T) {
 	const name = "../../docs/health.md"
 	shown := strings.NewReplacer("{object}", "OBJECT", "{subscription}", "SUBSCRIPTION", "{what}", "WHAT", "{remove}", "OBJECTS")
 	table := func(head string, rows []string, text func(row string) string) string {

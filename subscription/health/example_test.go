@@ -15,7 +15,7 @@ import (
 	"github.com/olmcore/olm/subscription/health"
 )
 
-// cluster is what kubectl prints of a namespace whose operator does not come up.
+// cluster is the output of kubectl for a namespace whose operator does not start.
 const cluster = `
 apiVersion: operators.coreos.com/v1
 kind: OperatorGroup
@@ -52,7 +52,7 @@ status:
     state: {waiting: {reason: ImagePullBackOff, message: "Back-off pulling image"}}
 `
 
-// read is what a reader of such a cluster is.
+// read returns a reader of the cluster.
 func read() (*olmcore.Snapshot, error) {
 	documents, err := manifest.Read("ops.yaml", strings.NewReader(cluster))
 	if err != nil {
@@ -65,7 +65,7 @@ func read() (*olmcore.Snapshot, error) {
 	return olmcore.NewSnapshot(objects, olmcore.Everything)
 }
 
-// gathered reads the namespace at an instant.
+// gathered reads the namespace at a given time.
 func gathered() (health.Input, error) {
 	reader, err := read()
 	if err != nil {
@@ -76,7 +76,7 @@ func gathered() (health.Input, error) {
 	return in, err
 }
 
-// Where reader is one of the adapters', or what kubectl printed, no controller has to run.
+// No controller has to run if the reader is one of the adapters, or the output of kubectl.
 func ExampleGather() {
 	reader, err := read()
 	if err != nil {

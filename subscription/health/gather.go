@@ -36,7 +36,7 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, config subs
 	return in, nil
 }
 
-// gatherReplaced reads the versions that others replace: what worked before tells a failed upgrade from a failed
+// gatherReplaced reads the predecessors of the CSVs. They distinguish a failed upgrade from a failed first
 // installation.
 func (in *Input) gatherReplaced(ctx context.Context, r olmcore.Reader) error {
 	known, replaced := map[string]bool{}, []string{}

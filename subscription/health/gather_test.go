@@ -17,8 +17,9 @@ import (
 	"github.com/olmcore/olm/subscription/health"
 )
 
-// TestGatherReadsWhatOfLooksAt, and what is not read is incomplete.
-func TestGatherReadsWhatOfLooksAt(t *testing.T) {
+// TestGatherReadsEveryKindThatOfUses checks that Gather reads the kinds that Of uses. A kind that is not read is
+// incomplete.
+func TestGatherReadsEveryKindThatOfUses(t *testing.T) {
 	ctx := context.Background()
 	objects := []olmcore.Object{newSub("a"), newDeployment("etcd"), newPod("etcd-1", 1)}
 	elsewhere := newPod("etcd-2", 1)
@@ -43,8 +44,7 @@ func TestGatherReadsWhatOfLooksAt(t *testing.T) {
 	require.Equal(t, olmcore.Observed[*corev1.Pod]{}, in.Pods)
 }
 
-// TestAFailedReadIsAnError, whichever it is.
-func TestAFailedReadIsAnError(t *testing.T) {
+func TestGatherReturnsTheErrorOfAFailedRead(t *testing.T) {
 	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{newSub("a")}, olmcore.Everything)
 	require.NoError(t, err)
 	for n := 0; ; n++ {

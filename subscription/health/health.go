@@ -65,22 +65,23 @@ func Of(in Input) (map[string]Health, error) {
 	return all, nil
 }
 
-// longTime is how long a step on the way may take before there is advice about it.
+// longTime is the time after which a state that is normally short gets advice.
 const longTime = 10 * time.Minute
 
-// finding is a Health in the making: its advice is a situation, with what that adds, now or once it has lasted.
+// finding is a Health without its advice. The situation now gets advice at once, and late gets it after longTime. The
+// texts what and remove fill the placeholders of the advice.
 type finding struct {
 	Health
 	now, late    situation
 	what, remove string
 }
 
-// namespace is what counts for all its Subscriptions.
+// namespace contains the facts that all Subscriptions of a namespace share.
 type namespace struct {
 	now         time.Time
 	name        string
 	blocked     bool
-	groups      int // how many OperatorGroups there are
+	groups      int // the number of OperatorGroups
 	csvs        map[string]*v1alpha1.ClusterServiceVersion
 	deployments olmcore.Observed[*appsv1.Deployment]
 	pods        []*corev1.Pod
@@ -98,7 +99,8 @@ func newNamespace(in *Input, blocked bool) *namespace {
 	return n
 }
 
-// health answers without advice about delays: what stops everything first, then the plan, then what it brought.
+// health returns the finding for a Subscription. It checks what blocks every step first, then the InstallPlan, then the
+// ClusterServiceVersion.
 func (n *namespace) health(v *subscription.Verdict) finding {
 	s := v.Subscription
 	switch self := olmcore.RefOf(s).Unversioned(); {
@@ -111,8 +113,8 @@ func (n *namespace) health(v *subscription.Verdict) finding {
 		return finding{now: referenceInvalid, Health: Health{Phase: Stuck, Object: self, Since: s.Status.LastUpdated.Time,
 			Reason: subscription.ReasonRefInvalid, Message: "status.installPlanRef names no InstallPlan of this namespace"}}
 	}
-	// Who waits for a plan does not wait for a resolution, which may fail for others. A version that does not come up is
-	// what blocks: a resolution beside it fails because of it, or for others.
+	// A Subscription that waits for an InstallPlan does not wait for a resolution, which may fail because of other
+	// Subscriptions. A version that does not work blocks the Subscription, even if the resolution fails, too.
 	if n.blocked || !comesUp(v.CSV) && (!v.Waits || v.Plan.Stage == subscription.StageUnverified && v.CSV != nil) {
 		if f, ok := n.resolution(v); ok {
 			return f
@@ -125,7 +127,7 @@ func (n *namespace) health(v *subscription.Verdict) finding {
 		}
 	case subscription.StageInstalling, subscription.StagePlanning, subscription.StageFailed, subscription.StageUnknown:
 		return n.plan(v)
-	case subscription.StageUnverified, subscription.StageNotYetReconciled, subscription.StageRequiresApproval: // an operator that runs does not depend on its plan
+	case subscription.StageUnverified, subscription.StageNotYetReconciled, subscription.StageRequiresApproval: // an installed operator does not need its InstallPlan
 		if v.CSV == nil {
 			return n.plan(v)
 		}
@@ -133,12 +135,12 @@ func (n *namespace) health(v *subscription.Verdict) finding {
 	return n.version(v)
 }
 
-// comesUp reports whether a version was begun to be installed and does not work yet, or any more.
+// comesUp reports whether the installation of a version has started, and the version does not work.
 func comesUp(c *v1alpha1.ClusterServiceVersion) bool {
 	return c != nil && c.DeletionTimestamp == nil && c.Status.Phase != v1alpha1.CSVPhaseNone && c.Status.Phase != v1alpha1.CSVPhaseSucceeded
 }
 
-// deleting is about a Subscription that is being deleted.
+// deleting returns the finding for a Subscription that is being deleted.
 func (n *namespace) deleting(v *subscription.Verdict, self olmcore.Ref) finding {
 	s := v.Subscription
 	f := finding{Health: Health{Phase: Deleting, Object: self, Since: s.DeletionTimestamp.Time, Message: "the Subscription is being deleted"}}

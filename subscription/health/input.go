@@ -29,7 +29,7 @@ type Input struct {
 	HeldBack []resolution.HeldBack
 }
 
-// validate returns an *olmcore.InputError for what subscription.Assess does not look at.
+// validate returns an *olmcore.InputError for invalid fields that subscription.Assess does not check.
 func (in *Input) validate() error {
 	here := olmcore.InNamespace(in.Namespace)
 	if err := cmp.Or(olmcore.ValidateList("Deployments", in.Deployments, here), olmcore.ValidateList("Pods", in.Pods, here)); err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/olmcore/olm/subscription/health"
 )
 
-// drawInput is a namespace of one to three Subscriptions, with a plan and versions whose statuses are filled at random.
+// drawInput draws a namespace of one to three Subscriptions, with a plan and versions whose statuses are random.
 func drawInput(t *rapid.T) health.Input {
 	v := gen.Vocabulary{Now: now, Namespace: "ops", Names: []string{"p", "etcd.v1", "etcd.v0"}, Words: map[string][]string{
 		"": {"x"}, "status": {"True", "False"}, "message": {"one", "two", ""}, "state": {"AtLatestKnown", "UpgradePending", ""},
@@ -63,7 +63,7 @@ func drawInput(t *rapid.T) health.Input {
 	return in
 }
 
-// readAgain returns an Input as another read would bring it: equal objects, in another order, in another time zone.
+// readAgain returns the Input of another read: equal objects, in another order and another time zone.
 func readAgain(t *rapid.T, in health.Input) health.Input {
 	again := in
 	again.Subscriptions.Items = copies(t, in.Subscriptions.Items)
@@ -82,8 +82,9 @@ func copies[O olmcore.Object](t *rapid.T, list []O) []O {
 	return all
 }
 
-// TestNoContentBreaksTheAnswer: objects that no API server would store are an InputError, or have an answer.
-func TestNoContentBreaksTheAnswer(t *testing.T) {
+// TestArbitraryContentIsAnsweredOrRejected checks that objects that no API server would store are answered or
+// rejected with an InputError.
+func TestArbitraryContentIsAnsweredOrRejected(t *testing.T) {
 	v := gen.Vocabulary{Now: now, Namespace: "ops", Names: []string{"etcd", "p"}, Hostile: true}
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInput(t)
@@ -105,8 +106,9 @@ func TestNoContentBreaksTheAnswer(t *testing.T) {
 	})
 }
 
-// TestSinceStays while nothing but messages change, and over repeated calls and reads.
-func TestSinceStays(t *testing.T) {
+// TestSinceIsStable checks that Since does not change while only messages change, and over repeated calls and
+// reads.
+func TestSinceIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInput(t)
 		first, err := health.Of(in)
@@ -128,7 +130,7 @@ func TestSinceStays(t *testing.T) {
 	})
 }
 
-// retell changes every message of an Input.
+// retell changes every message in an Input.
 func retell(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -150,9 +152,9 @@ func retell(v reflect.Value) {
 	}
 }
 
-// TestAnotherMessageMovesNoTime: the write of another message moves status.lastUpdated, and the time of the answer
-// stays.
-func TestAnotherMessageMovesNoTime(t *testing.T) {
+// TestChangedMessageKeepsSince checks that Since is kept when another message is written, which changes
+// status.lastUpdated.
+func TestChangedMessageKeepsSince(t *testing.T) {
 	told := func(at int, change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscription {
 		return newSub("a", append(change, func(s *v1alpha1.Subscription) {
 			s.Status.LastUpdated = second(at)
@@ -200,8 +202,9 @@ func TestAnotherMessageMovesNoTime(t *testing.T) {
 	}
 }
 
-// TestASummaryIsTheMergeOfItsParts in any order and grouping.
-func TestASummaryIsTheMergeOfItsParts(t *testing.T) {
+// TestSummariesMergeInAnyOrder checks that a Summary equals the merge of the Summaries of its parts, in any order
+// and grouping.
+func TestSummariesMergeInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts, all := []health.Summary{{}}, map[string]health.Health{}
 		for i := range rapid.IntRange(0, 4).Draw(t, "namespaces") {
@@ -232,8 +235,9 @@ func TestASummaryIsTheMergeOfItsParts(t *testing.T) {
 	})
 }
 
-// TestWhatIsWorstComesFirst, then what has lasted longest, and last what has no time.
-func TestWhatIsWorstComesFirst(t *testing.T) {
+// TestWorstSubscriptionComesFirst checks that Subscriptions are sorted by severity, then by duration. Those without
+// a time are last.
+func TestWorstSubscriptionComesFirst(t *testing.T) {
 	answer := func(name string, phase health.Phase, since time.Time) health.Health {
 		return health.Health{Subscription: olmcore.Ref{Name: name}, Phase: phase, Since: since, Advice: "x"}
 	}
@@ -250,8 +254,8 @@ func TestWhatIsWorstComesFirst(t *testing.T) {
 	require.Equal(t, health.Summary{}, health.Summary{}.Merge(health.Summary{}))
 }
 
-// TestPhasesHaveAnOrderOfBadness: each its own place, and only Installed is not bad.
-func TestPhasesHaveAnOrderOfBadness(t *testing.T) {
+// TestPhasesAreOrderedBySeverity checks that each phase has its own rank, and that only Installed has rank 0.
+func TestPhasesAreOrderedBySeverity(t *testing.T) {
 	rows := health.Phases()
 	for i, r := range rows {
 		require.Equal(t, len(rows)-1-i, r.Phase.Badness())
@@ -261,8 +265,9 @@ func TestPhasesHaveAnOrderOfBadness(t *testing.T) {
 	require.Greater(t, health.Phase("Melting").Badness(), rows[0].Phase.Badness())
 }
 
-// TestTheJSONIsStable compares the JSON of an answer and of a Summary with testdata; OLMCORE_UPDATE=1 rewrites it.
-func TestTheJSONIsStable(t *testing.T) {
+// TestJSONFormatIsStable compares the JSON of a Health and of a Summary with testdata. OLMCORE_UPDATE=1 rewrites
+// it.
+func TestJSONFormatIsStable(t *testing.T) {
 	blocked := only(t, inputWith(versionOf("Installing", v1alpha1.CSVReasonWaiting, "etcd"), newDeployment("etcd"), newPod("etcd-1", 30, waits("ErrImagePull", "manifest unknown"))))
 	succeeded := versionOf("Succeeded", v1alpha1.CSVReasonInstallSuccessful)
 	succeeded.Status.LastTransitionTime.Time = succeeded.Status.LastTransitionTime.In(time.FixedZone("elsewhere", 3600))
@@ -288,7 +293,7 @@ func TestTheJSONIsStable(t *testing.T) {
 	}
 }
 
-// TestEverySituationHasAdvice, and every trouble of a Pod or Deployment, too.
+// TestEverySituationHasAdvice checks that every situation, and every failure of a Pod or Deployment, has advice.
 func TestEverySituationHasAdvice(t *testing.T) {
 	advices := health.Advices()
 	for _, reason := range health.Troubles() {

@@ -29,16 +29,17 @@ type PhaseRow struct {
 
 // phases is the table of phases, the worst first.
 var phases = []PhaseRow{
-	{Failed, "Nothing that works is installed, and what was tried has failed."},
-	{Stuck, "Nothing failed, and yet nothing will ever happen."},
-	{Degraded, "An operator is installed, and it has stopped working or cannot be upgraded."},
-	{WaitingForApproval, "The InstallPlan has to be approved."},
-	{Resolving, "It is not known yet what has to be installed."},
+	{Failed, "No version of the operator works, and the last attempt failed."},
+	{Stuck, "Nothing failed, but the Subscription makes no progress until something is changed."},
+	{Degraded, "An installed operator has stopped working or cannot be upgraded."},
+	{WaitingForApproval, "The InstallPlan needs an approval."},
+	{Resolving, "The version to install has not been resolved yet."},
 	{Unpacking, "Bundle images are being unpacked."},
 	{Installing, "The first version is being installed."},
 	{Upgrading, "A newer version is being installed."},
-	{Deleting, "The Subscription is being deleted. What it installed stays, and no newer version is looked for."},
-	{Installed, "The operator runs, and no newer version is known that could be installed. The message says so when the catalogs cannot be asked, or when a newer version is held back."},
+	{Deleting, "The Subscription is being deleted. Its operator is kept, but is not upgraded any more."},
+	{Installed, "The operator works, and no newer version can be installed. " +
+		"If the catalogs are unavailable, or a newer version is held back, the message says so."},
 }
 
 // Phases returns the table of phases, ordered from the worst to the best.

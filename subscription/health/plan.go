@@ -19,7 +19,7 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// progress is the phase of what is on its way.
+// progress returns Upgrading if another version is installed, and Installing otherwise.
 func progress(v *subscription.Verdict) Phase {
 	installed := v.Subscription.Status.InstalledCSV
 	if installed != "" && installed != v.Status.CurrentCSV {
@@ -28,14 +28,14 @@ func progress(v *subscription.Verdict) Phase {
 	return Installing
 }
 
-// plan is about a plan that is not complete.
+// plan returns the finding for an InstallPlan that is not complete.
 func (n *namespace) plan(v *subscription.Verdict) finding {
 	name, is, plan := v.Plan.Name, v.Plan.Stage, v.Plan.Plan
 	f := finding{late: planLate, Health: Health{
 		Phase: progress(v), Reason: string(is), Message: "InstallPlan " + name + " is " + string(is), Since: v.Subscription.Status.LastUpdated.Time,
 		Object: olmcore.Ref{APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind, Namespace: n.name, Name: name, UID: v.Plan.UID},
 	}}
-	if plan == nil { // not visible: nothing is known that is not recorded
+	if plan == nil { // not observed: only the recorded stage is known
 		if !v.Plan.RecordedAt.IsZero() {
 			f.Since = v.Plan.RecordedAt
 		}
@@ -47,13 +47,13 @@ func (n *namespace) plan(v *subscription.Verdict) finding {
 	case plan.DeletionTimestamp != nil:
 		f.Phase, f.Since, f.Message, f.late = Resolving, plan.DeletionTimestamp.Time, "InstallPlan "+name+" is being deleted", resolvingLate
 	case is == subscription.StageNotYetReconciled && relation.Statusless(plan) && n.now.Sub(plan.CreationTimestamp.Time) >= subscription.AuditGrace:
-		f.Phase, f.Message, f.now = Stuck, "InstallPlan "+name+" was never given its steps", planWithoutSteps
+		f.Phase, f.Message, f.now = Stuck, "InstallPlan "+name+" has no steps", planWithoutSteps
 	case is == subscription.StageInstalling && relation.Installed(plan).Reason == v1alpha1.InstallPlanReasonInstallCheckFailed:
 		f.now = planMayNotRun
 		if n.now.Sub(relation.InstalledAt(plan)) >= subscription.AuditGrace {
 			f.Phase = Stuck
 		}
-	case is == subscription.StageRequiresApproval && !plan.Spec.Approved: // else it is about to run
+	case is == subscription.StageRequiresApproval && !plan.Spec.Approved: // an approved one is about to run
 		f.Phase, f.now = WaitingForApproval, approvalNeeded
 	case is == subscription.StageRequiresApproval:
 	case is == subscription.StageFailed:
@@ -72,8 +72,9 @@ func (n *namespace) plan(v *subscription.Verdict) finding {
 	return f
 }
 
-// failed names the step at which a plan failed, and what to delete once the cause is removed: the versions that the
-// plan created and did not finish, then the plan. A new plan is made under OLM, too, only if all of them are gone.
+// failed adds the failed step and the objects to delete to the finding: the versions that the InstallPlan created but
+// did not install completely, and the InstallPlan. OLM, too, creates a new InstallPlan only after all of them are
+// deleted.
 func (n *namespace) failed(plan *v1alpha1.InstallPlan, f *finding) {
 	if step := failedStep(plan, f.Message); step != "" {
 		f.Message += "; step " + step
@@ -92,25 +93,25 @@ func (n *namespace) failed(plan *v1alpha1.InstallPlan, f *finding) {
 	f.now, f.remove = planFailed, strings.Join(append(remove, f.Object.String()), " and ")
 	m := storedVersion.FindStringSubmatch(f.Message)
 	if m != nil && describes(plan, m[1]) {
-		f.now, f.what = planFailedStored, "Store the custom resources of CustomResourceDefinition "+m[1]+
-			" in a version that stays, and remove "+m[2]+" from its status.storedVersions"
+		f.now, f.what = planFailedStored, "Migrate the custom resources of CustomResourceDefinition "+m[1]+
+			" to a version that is kept, remove "+m[2]+" from its status.storedVersions"
 	}
 }
 
-// storedVersion is OLM's message about a definition that loses a version in which custom resources may be stored. A
-// message that only contains it may repeat the name of an object of a bundle.
+// storedVersion matches OLM's message about a CustomResourceDefinition that loses a stored version. It matches from the
+// start, because text of a bundle may contain the same words.
 var storedVersion = regexp.MustCompile(`^risk of data loss updating "([a-z0-9.-]+)": ` +
 	`new CRD removes version ([a-z0-9]+(?:, [a-z0-9]+)*) that is listed as a stored version`)
 
-// describes reports whether a step of a plan describes a definition.
+// describes reports whether a step of an InstallPlan contains a CustomResourceDefinition.
 func describes(plan *v1alpha1.InstallPlan, definition string) bool {
 	return slices.ContainsFunc(plan.Status.Plan, func(s *v1alpha1.Step) bool {
 		return s != nil && s.Resource.Kind == "CustomResourceDefinition" && s.Resource.Name == definition
 	})
 }
 
-// failedStep names the step at which a plan failed: the first open step whose object the message names, else the first
-// open step. A plan of OLM has applied all steps before that one.
+// failedStep returns the step at which an InstallPlan failed: the first unfinished step whose object the message names,
+// or else the first unfinished step. OLM applies the steps in order.
 func failedStep(plan *v1alpha1.InstallPlan, message string) string {
 	var first string
 	for _, s := range plan.Status.Plan {
@@ -126,13 +127,13 @@ func failedStep(plan *v1alpha1.InstallPlan, message string) string {
 	return first
 }
 
-// nameOf names a step and its status. What is unpacked of a bundle may have any name.
+// nameOf returns the name and the status of a step. The names are quoted, because a bundle may contain any text.
 func nameOf(s *v1alpha1.Step) string {
 	status := string(cmp.Or(s.Status, v1alpha1.StepStatusUnknown))
 	return quoted.Name(s.Resource.Kind) + " " + quoted.Name(s.Resource.Name) + " is " + quoted.Name(status)
 }
 
-// enteredAt returns since when a plan is in the stage in which it is seen.
+// enteredAt returns the time at which an InstallPlan entered its stage.
 func enteredAt(v *subscription.Verdict, plan *v1alpha1.InstallPlan) time.Time {
 	created, updated := plan.CreationTimestamp.Time, endedAt(plan)
 	switch {
@@ -162,7 +163,7 @@ func endedAt(plan *v1alpha1.InstallPlan) time.Time {
 	return relation.InstalledAt(plan)
 }
 
-// unfinished names the steps of a plan that are not done.
+// unfinished returns the names of the steps that are not done.
 func unfinished(plan *v1alpha1.InstallPlan) []string {
 	var names []string
 	for _, s := range plan.Status.Plan {
@@ -173,10 +174,10 @@ func unfinished(plan *v1alpha1.InstallPlan) []string {
 	return names
 }
 
-// maxNamed is how many objects a message names at most.
+// maxNamed is the maximum number of objects that a message names.
 const maxNamed = 5
 
-// listed joins names, and says how many more there are.
+// listed joins at most maxNamed names and adds the number of the others.
 func listed(names []string) string {
 	if more := len(names) - maxNamed; more > 0 {
 		return strings.Join(names[:maxNamed], ", ") + " and " + strconv.Itoa(more) + " more"

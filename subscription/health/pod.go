@@ -13,14 +13,14 @@ import (
 
 func labelsOf(p *corev1.Pod) labels.Set { return labels.Set(p.Labels) }
 
-// troubleOf returns why a Pod does not serve, and what its status says about it; empty for one that is ready.
+// troubleOf returns the reason and the message of the failure of a Pod. Both are empty if the Pod is ready.
 func troubleOf(p *corev1.Pod) (reason, message string) {
 	scheduled, ready := podCondition(p, corev1.PodScheduled), podCondition(p, corev1.PodReady)
 	switch {
 	case p.Status.Phase == corev1.PodFailed:
 		return ReasonPodFailed, cmp.Or(join(p.Status.Reason, p.Status.Message), lastWords(p), "the Pod has failed")
 	case scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable:
-		return ReasonUnschedulable, cmp.Or(scheduled.Message, "no node takes the Pod")
+		return ReasonUnschedulable, cmp.Or(scheduled.Message, "no node can run the Pod")
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if reason, message = containerTrouble(&s); reason != "" {
@@ -37,7 +37,8 @@ func troubleOf(p *corev1.Pod) (reason, message string) {
 	return ReasonPodPending, cmp.Or(ready.Message, scheduled.Message, "the Pod is pending")
 }
 
-// containerTrouble returns why a container does not run; empty where nothing says so.
+// containerTrouble returns the reason and the message of the failure of a container. Both are empty if its status shows
+// none.
 func containerTrouble(s *corev1.ContainerStatus) (reason, message string) {
 	waiting, last := s.State.Waiting, cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated)
 	if waiting != nil {
@@ -49,7 +50,7 @@ func containerTrouble(s *corev1.ContainerStatus) (reason, message string) {
 			return reason, about(s, join(waiting.Reason, waiting.Message), s.Image)
 		}
 	} else if last == nil || s.Ready || last.Reason != ReasonOutOfMemory && s.RestartCount < 2 {
-		return "", "" // between two crashes the container runs for a moment; it is no better then
+		return "", "" // after two restarts, a running container still counts as crashing
 	}
 	reason = ReasonCrashLoop
 	if last == nil {
@@ -61,7 +62,7 @@ func containerTrouble(s *corev1.ContainerStatus) (reason, message string) {
 	return reason, about(s, join(fmt.Sprintf("ended with exit code %d (%s)", last.ExitCode, cmp.Or(last.Reason, "no reason")), last.Message), "")
 }
 
-// lastWords says how the containers of a Pod ended that is over; empty where nothing says so.
+// lastWords returns the message of the first container of a finished Pod that failed, or "".
 func lastWords(p *corev1.Pod) string {
 	for _, s := range p.Status.ContainerStatuses {
 		t := s.State.Terminated
@@ -72,7 +73,7 @@ func lastWords(p *corev1.Pod) string {
 	return ""
 }
 
-// about is the message about a container and, unless that is empty, its image.
+// about returns a message about a container. It names the image unless image is empty.
 func about(s *corev1.ContainerStatus, what, image string) string {
 	subject := "container " + s.Name
 	if image != "" {
@@ -81,7 +82,7 @@ func about(s *corev1.ContainerStatus, what, image string) string {
 	return subject + ": " + what
 }
 
-// join puts a reason before a message.
+// join returns "reason: message", or the one of them that is not empty.
 func join(reason, message string) string {
 	if reason == "" || message == "" {
 		return reason + message

@@ -16,30 +16,30 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// obstacle is a condition of a Subscription that keeps a resolution from becoming a plan.
+// obstacle is a condition of a Subscription because of which a resolution does not result in an InstallPlan.
 type obstacle struct {
 	Type v1alpha1.SubscriptionConditionType
-	// Phase is empty for what has failed: what that means depends on the operator that is there.
+	// Phase is empty for a failure. Then failure returns the phase.
 	Phase     Phase
 	now, late situation
 }
 
-// obstacles come in the order in which they count.
+// obstacles contains the obstacles in the order in which they are checked.
 var obstacles = []obstacle{
 	{Type: v1alpha1.SubscriptionResolutionFailed, now: resolutionFailed},
 	{Type: v1alpha1.SubscriptionBundleUnpackFailed, now: unpackFailed},
 	{Type: v1alpha1.SubscriptionBundleUnpacking, Phase: Unpacking, late: unpackLate},
 }
 
-// refusals are the situations of a condition BundleUnpackFailed that is not about an image, by its reason. PlanTooLarge
-// is a reason of installplan/create.
+// refusals contains the situations in which the condition BundleUnpackFailed is not about an image, by its reason.
+// PlanTooLarge is a reason of package installplan/create.
 var refusals = map[string]situation{
 	subscription.ReasonErrorPreventedUnpacking: bundleInvalid,
 	subscription.ReasonEnsureInstallPlanFailed: planNotWritten,
 	"PlanTooLarge": planTooLarge,
 }
 
-// resolution is about what keeps a resolution from becoming a plan.
+// resolution returns the finding for the first obstacle, and whether there is one.
 func (n *namespace) resolution(v *subscription.Verdict) (f finding, blocks bool) {
 	for _, o := range obstacles {
 		if f.Health, blocks = condition(v, o.Type); !blocks {
@@ -67,7 +67,7 @@ func (n *namespace) resolution(v *subscription.Verdict) (f finding, blocks bool)
 	return f, false
 }
 
-// failure is the phase of what has failed.
+// failure returns the phase after a failure: Degraded if the installed version works, and Failed otherwise.
 func (n *namespace) failure(v *subscription.Verdict) Phase {
 	c := n.csvs[v.Status.InstalledCSV]
 	if c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded && c.DeletionTimestamp == nil && !c.IsCopied() {
@@ -76,7 +76,8 @@ func (n *namespace) failure(v *subscription.Verdict) Phase {
 	return Failed
 }
 
-// condition returns what a condition says, or is made to say; since when is known only of one that is written already.
+// condition returns the Health that a condition reports, and whether the condition is True. Since is only set if the
+// condition is already written.
 func condition(v *subscription.Verdict, t v1alpha1.SubscriptionConditionType) (h Health, isTrue bool) {
 	c := v.Status.GetCondition(t)
 	if c.Status != corev1.ConditionTrue {
@@ -89,7 +90,7 @@ func condition(v *subscription.Verdict, t v1alpha1.SubscriptionConditionType) (h
 	return h, true
 }
 
-// resolving is about a Subscription whose namespace has to be resolved.
+// resolving returns the finding for a Subscription whose namespace must be resolved.
 func (n *namespace) resolving(v *subscription.Verdict) finding {
 	s := v.Subscription
 	f := finding{late: resolvingLate, Health: Health{
@@ -110,8 +111,8 @@ func (n *namespace) resolving(v *subscription.Verdict) finding {
 	return f
 }
 
-// unhealthyCatalog returns the catalog that a Subscription names, or the first one by name that is not healthy where
-// that one is.
+// unhealthyCatalog returns the catalog of a Subscription, or the first other unhealthy catalog by name if that one is
+// healthy.
 func unhealthyCatalog(v *subscription.Verdict) olmcore.Ref {
 	ref := func(namespace, name string) olmcore.Ref {
 		return olmcore.Ref{APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: v1alpha1.CatalogSourceKind, Namespace: namespace, Name: name}
@@ -133,8 +134,8 @@ func unhealthyCatalog(v *subscription.Verdict) olmcore.Ref {
 	return slices.MinFunc(others, olmcore.Ref.Compare)
 }
 
-// unresolvedSince is when the last condition of a Subscription changed. status.lastUpdated would move with each
-// message; it counts where there is no condition.
+// unresolvedSince returns the time at which the last condition of a Subscription changed. status.lastUpdated changes
+// with each message, so it is only used if there are no conditions.
 func unresolvedSince(s *v1alpha1.Subscription) time.Time {
 	since := s.CreationTimestamp.Time
 	for i := range s.Status.Conditions {
@@ -146,11 +147,11 @@ func unresolvedSince(s *v1alpha1.Subscription) time.Time {
 	return since
 }
 
-// passes are the reasons to be held back that end by themselves, or of which nothing more is known.
+// passes contains the codes of versions that are held back only for a time, or for an unknown reason.
 var passes = map[resolution.HeldBackCode]bool{resolution.ReplacementInProgress: true, resolution.Unknown: true}
 
-// held says why a resolution does not give a Subscription a newer version, and reports whether that stays so without a
-// change. An operator that runs is kept at its version on purpose by a version range.
+// held adds the reason why a version is held back to the finding. It reports whether a change is needed to install it.
+// An installed operator that a version range pins needs none.
 func (n *namespace) held(v *subscription.Verdict, f *finding) bool {
 	h := n.heldBack[v.Subscription.Name]
 	if h == nil {

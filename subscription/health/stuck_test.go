@@ -20,8 +20,8 @@ import (
 
 type heldBack = resolution.HeldBack
 
-// TestEveryWayToWaitForAnUpgradeHasItsReasonAndAdvice: whole answers for Subscriptions in UpgradePending.
-func TestEveryWayToWaitForAnUpgradeHasItsReasonAndAdvice(t *testing.T) {
+// TestPendingUpgradesHaveReasonAndAdvice checks the whole Health of Subscriptions in state UpgradePending.
+func TestPendingUpgradesHaveReasonAndAdvice(t *testing.T) {
 	upgrading := func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v0" }
 	plan := olmcore.RefOf(newPlan("p", "")).Unversioned()
 	gated := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
@@ -42,10 +42,10 @@ func TestEveryWayToWaitForAnUpgradeHasItsReasonAndAdvice(t *testing.T) {
 				Advice: "Review InstallPlan ops/p and set its spec.approved to true."}},
 		"the plan failed": {inputOf(newSub("a", follows("p", "etcd.v1"), upgrading), newPlan("p", "Failed", failed(30)), newCSV("etcd.v0")),
 			health.Health{Phase: "Degraded", Object: plan, Since: second(30).Time, Reason: "InstallComponentFailed", Message: "step broke",
-				Advice: "Remove the cause; then delete InstallPlan ops/p."}},
+				Advice: "Remove the cause, then delete InstallPlan ops/p."}},
 		"the plan was deleted": {late(inputOf(newSub("a", follows("p", "etcd.v1"), withCondition("InstallPlanMissing", "ReferencedInstallPlanNotFound", "", 7)))),
 			health.Health{Phase: "Resolving", Object: self, Since: second(7).Time, Reason: "ReferencedInstallPlanNotFound", Message: "the InstallPlan was deleted",
-				Advice: "Look whether the controller runs, or delete Subscription ops/a and create it again: its InstallPlan was deleted, and the namespace was not resolved again."}},
+				Advice: "Check that the OLM controllers are running, or delete Subscription ops/a and create it again: its InstallPlan was deleted, and the namespace was not resolved again."}},
 		"the version was removed": {late(inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", started(3), done(9)))),
 			health.Health{Phase: "Stuck", Object: olmcore.Ref{APIVersion: theCSV.APIVersion, Kind: theCSV.Kind, Namespace: "ops", Name: "etcd.v1"}, Since: second(9).Time, Reason: "WedgedUpgradePending",
 				Message: "CSV etcd.v1 does not exist", Advice: "Delete InstallPlan ops/p to install the version again."}},
@@ -55,7 +55,7 @@ func TestEveryWayToWaitForAnUpgradeHasItsReasonAndAdvice(t *testing.T) {
 		"the operator does not allow its upgrade": {inputOf(newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete", started(3), done(9)), gated, newCSV("etcd.v0")),
 			health.Health{Phase: "Upgrading", Object: olmcore.Ref{APIVersion: "operators.coreos.com/v2", Kind: "OperatorCondition", Namespace: "ops", Name: "etcd.v0"}, Since: second(40).Time,
 				Reason: "OperatorConditionNotUpgradeable", Message: "operator is not upgradeable: a migration runs",
-				Advice: "Wait until the operator allows its upgrade in OperatorCondition ops/etcd.v0, or override its condition Upgradeable with True in spec.overrides."}},
+				Advice: "Wait until the operator allows its upgrade in OperatorCondition ops/etcd.v0, or set Upgradeable to True in its spec.overrides."}},
 		"the operator that does not allow it is not known": {inputOf(newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete", started(3), done(9)), ungated),
 			health.Health{Phase: "Installing", Object: theCSV, Since: second(40).Time, Reason: "OperatorConditionNotUpgradeable", Message: "operator is not upgradeable: a migration runs"}},
 	} {
@@ -66,8 +66,8 @@ func TestEveryWayToWaitForAnUpgradeHasItsReasonAndAdvice(t *testing.T) {
 	}
 }
 
-// TestTheCatalogThatIsNotHealthyIsNamed: another one than the Subscription's own where that one is healthy.
-func TestTheCatalogThatIsNotHealthyIsNamed(t *testing.T) {
+// TestUnhealthyCatalogIsNamed checks that another catalog is named if the catalog of the Subscription is healthy.
+func TestUnhealthyCatalogIsNamed(t *testing.T) {
 	listed := func(name string, healthy bool) v1alpha1.SubscriptionCatalogHealth {
 		return v1alpha1.SubscriptionCatalogHealth{CatalogSourceRef: &corev1.ObjectReference{Namespace: "olm", Name: name}, Healthy: healthy}
 	}
@@ -85,8 +85,9 @@ func TestTheCatalogThatIsNotHealthyIsNamed(t *testing.T) {
 	}
 }
 
-// TestWhatAResolutionHoldsBackIsSaid of an operator that runs as of one that is not installed.
-func TestWhatAResolutionHoldsBackIsSaid(t *testing.T) {
+// TestHeldBackVersionsAreReported checks that the reason why a resolution holds back a version is reported for
+// installed operators and for new ones.
+func TestHeldBackVersionsAreReported(t *testing.T) {
 	running := []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete", started(3), done(9)),
 		newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.LastTransitionTime = secondp(40) })}
 	unmet := heldBack{Subscription: "a", Code: resolution.RequirementUnmet, Summary: "etcd.v2 needs a Vault",
@@ -101,7 +102,7 @@ func TestWhatAResolutionHoldsBackIsSaid(t *testing.T) {
 		}
 		return w
 	}
-	const change = "Change what the message names, so that Subscription ops/a gets a newer version."
+	const change = "Remove the cause that the message names so that Subscription ops/a gets a newer version."
 	for name, tc := range map[string]struct {
 		objects []olmcore.Object
 		held    heldBack
@@ -121,9 +122,9 @@ func TestWhatAResolutionHoldsBackIsSaid(t *testing.T) {
 	}
 }
 
-// TestTheAdviceForAFailedPlanNamesWhatToDelete: the step that failed, what removes the cause at a stored version, and
-// what to delete. A version that was installed once is not deleted.
-func TestTheAdviceForAFailedPlanNamesWhatToDelete(t *testing.T) {
+// TestAdviceForAFailedPlanNamesTheObjectToDelete checks that the advice names the failed step, the remedy for a
+// stored version, and the object to delete. A version that was installed once is not deleted.
+func TestAdviceForAFailedPlanNamesTheObjectToDelete(t *testing.T) {
 	step := func(kind, name string, status v1alpha1.StepStatus) *v1alpha1.Step {
 		return &v1alpha1.Step{Resolving: "etcd.v1", Status: status, Resource: v1alpha1.StepResource{Kind: kind, Name: name}}
 	}
@@ -132,7 +133,8 @@ func TestTheAdviceForAFailedPlanNamesWhatToDelete(t *testing.T) {
 		return newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Phase = p })
 	}
 	const stored = `risk of data loss updating "etcds.g": new CRD removes version v1alpha1, v1beta1 that is listed as a stored version on the existing CRD`
-	const store = "Store the custom resources of CustomResourceDefinition etcds.g in a version that stays, and remove v1alpha1, v1beta1 from its status.storedVersions; "
+	const store = "Migrate the custom resources of CustomResourceDefinition etcds.g to a version that is kept, " +
+		"remove v1alpha1, v1beta1 from its status.storedVersions, "
 	for name, tc := range map[string]struct {
 		failure         string
 		steps           []*v1alpha1.Step
@@ -140,17 +142,17 @@ func TestTheAdviceForAFailedPlanNamesWhatToDelete(t *testing.T) {
 		message, advice string
 	}{
 		"the version is pending": {"no", []*v1alpha1.Step{version, step("ClusterRole", "r", v1alpha1.StepStatusNotPresent)}, phase(v1alpha1.CSVPhasePending),
-			"no; step ClusterRole r is NotPresent", "Remove the cause; then delete ClusterServiceVersion ops/etcd.v1 and InstallPlan ops/p."},
+			"no; step ClusterRole r is NotPresent", "Remove the cause, then delete ClusterServiceVersion ops/etcd.v1 and InstallPlan ops/p."},
 		"a later step is named": {"error creating role s: no",
 			[]*v1alpha1.Step{version, nil, step("ClusterRole", "x", ""), step("Role", "s", v1alpha1.StepStatusUnknown)}, phase(v1alpha1.CSVPhaseNone),
-			"error creating role s: no; step Role s is Unknown", "Remove the cause; then delete ClusterServiceVersion ops/etcd.v1 and InstallPlan ops/p."},
+			"error creating role s: no; step Role s is Unknown", "Remove the cause, then delete ClusterServiceVersion ops/etcd.v1 and InstallPlan ops/p."},
 		"a stored version": {stored, []*v1alpha1.Step{version, step("CustomResourceDefinition", "etcds.g", v1alpha1.StepStatusUnknown)}, phase(v1alpha1.CSVPhasePending),
 			stored + "; step CustomResourceDefinition etcds.g is Unknown", store + "then delete ClusterServiceVersion ops/etcd.v1 and InstallPlan ops/p."},
 		"a stored version, and no version was created": {stored, []*v1alpha1.Step{step("CustomResourceDefinition", "etcds.g", "")}, nil,
 			stored + "; step CustomResourceDefinition etcds.g is Unknown", store + "then delete InstallPlan ops/p."},
 		"the version is installed": {"no", []*v1alpha1.Step{version, step("Role", "r", "")}, phase(v1alpha1.CSVPhaseSucceeded),
-			"no; step Role r is Unknown", "Remove the cause; then delete InstallPlan ops/p."},
-		"every step is done": {"no", []*v1alpha1.Step{version}, phase(v1alpha1.CSVPhaseSucceeded), "no", "Remove the cause; then delete InstallPlan ops/p."},
+			"no; step Role r is Unknown", "Remove the cause, then delete InstallPlan ops/p."},
+		"every step is done": {"no", []*v1alpha1.Step{version}, phase(v1alpha1.CSVPhaseSucceeded), "no", "Remove the cause, then delete InstallPlan ops/p."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := newPlan("p", "Failed", installedIs(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, tc.failure, 30))
@@ -169,9 +171,9 @@ func TestTheAdviceForAFailedPlanNamesWhatToDelete(t *testing.T) {
 	}
 }
 
-// TestAdviceRepeatsNoSentenceOfATenant checks that what a bundle or a status says does not become advice: names are
-// quoted, and a message that only contains OLM's message about a stored version is not taken for it.
-func TestAdviceRepeatsNoSentenceOfATenant(t *testing.T) {
+// TestAdviceContainsNoTextOfTenants checks that text of a bundle or a status does not become advice. Names are
+// quoted, and a message that only contains OLM's message about a stored version is not recognized as that message.
+func TestAdviceContainsNoTextOfTenants(t *testing.T) {
 	const sentence = `risk of data loss updating "customers.example.com": new CRD removes version v1 that is listed as a stored version`
 	const orders = "x. Then run: kubectl delete namespace prod"
 	step := func(kind, name string) *v1alpha1.Step {
@@ -190,7 +192,7 @@ func TestAdviceRepeatsNoSentenceOfATenant(t *testing.T) {
 		plan := newPlan("p", "Failed", installedIs(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, c.message, 30))
 		plan.Status.Plan = c.steps
 		got := only(t, health.Input{Input: inputOf(newSub("a", follows("p", "etcd.v1")), plan)})
-		require.Equal(t, "Remove the cause; then delete InstallPlan ops/p.", got.Advice, what)
+		require.Equal(t, "Remove the cause, then delete InstallPlan ops/p.", got.Advice, what)
 	}
 
 	plan := newPlan("p", "Installing")

@@ -34,7 +34,7 @@ func Summarize(answers map[string]Health) Summary {
 	return s
 }
 
-// with counts one more answer; Act is not sorted.
+// with adds a Health to the Summary. It does not sort Act.
 func (s Summary) with(h Health) Summary {
 	if s.Phases == nil {
 		s.Phases = map[Phase]int{}
@@ -66,7 +66,7 @@ func (s Summary) Merge(t Summary) Summary {
 	return m
 }
 
-// worse returns the worse of two phases; an empty one is none.
+// worse returns the worse of two phases. An empty phase is the best.
 func worse(a, b Phase) Phase {
 	if a == "" || b != "" && cmp.Or(cmp.Compare(b.Badness(), a.Badness()), cmp.Compare(b, a)) > 0 {
 		return b
@@ -74,7 +74,7 @@ func worse(a, b Phase) Phase {
 	return a
 }
 
-// urgency orders answers: no two that differ are equal.
+// urgency compares two Health for the order of Summary.Act. Only equal ones compare as equal.
 func urgency(a, b Health) int {
 	return cmp.Or(
 		cmp.Compare(b.Phase.Badness(), a.Phase.Badness()), cmp.Compare(a.Phase, b.Phase), sinceOrder(a, b),
@@ -83,7 +83,7 @@ func urgency(a, b Health) int {
 	)
 }
 
-// sinceOrder puts what has no time last.
+// sinceOrder compares the times of two Health. A zero time is last.
 func sinceOrder(a, b Health) int {
 	if a.Since.IsZero() != b.Since.IsZero() {
 		if a.Since.IsZero() {

@@ -22,7 +22,7 @@ import (
 // exist. If it stays absent, the advice names the objects to delete so that the version is installed again.
 const ReasonCSVAbsent = "CSVAbsent"
 
-// version is about the version that a Subscription follows, once its plan is over.
+// version returns the finding for the version that a Subscription follows after its InstallPlan ended.
 func (n *namespace) version(v *subscription.Verdict) finding {
 	c := v.CSV
 	if c == nil {
@@ -60,7 +60,8 @@ func (n *namespace) version(v *subscription.Verdict) finding {
 	return f
 }
 
-// installed is about a version that runs: what keeps it from a newer one is said, and is no fault of it.
+// installed completes the finding for a version that works. The reason why there is no newer version is reported, but
+// the phase is Installed.
 func (n *namespace) installed(v *subscription.Verdict, f *finding) {
 	f.Phase, f.late = Installed, ""
 	if catalogs, ok := condition(v, v1alpha1.SubscriptionCatalogSourcesUnhealthy); ok {
@@ -70,7 +71,7 @@ func (n *namespace) installed(v *subscription.Verdict, f *finding) {
 	n.held(v, f)
 }
 
-// pending is about a version that is not installed yet for want of something.
+// pending completes the finding for a version whose requirements are not met.
 func pending(c *v1alpha1.ClusterServiceVersion, f *finding) {
 	switch reason := c.Status.Reason; {
 	case reason == v1alpha1.CSVReasonOperatorConditionNotUpgradeable && c.Spec.Replaces != "":
@@ -85,7 +86,7 @@ func pending(c *v1alpha1.ClusterServiceVersion, f *finding) {
 	}
 }
 
-// absent is about a version that its plan did not bring, or that was removed.
+// absent returns the finding for a version that does not exist: its InstallPlan did not create it, or it was deleted.
 func (n *namespace) absent(v *subscription.Verdict) finding {
 	name := v.Status.CurrentCSV
 	if name == "" {
@@ -99,7 +100,7 @@ func (n *namespace) absent(v *subscription.Verdict) finding {
 	isLong := n.now.Sub(f.Since) >= subscription.AuditGrace
 	switch {
 	case n.csvs[name] != nil:
-		f.Reason, f.Message, f.now = subscription.ReasonCopiedCSVReferenced, "CSV "+name+" is the copy of another namespace's operator", copyInPlace
+		f.Reason, f.Message, f.now = subscription.ReasonCopiedCSVReferenced, "CSV "+name+" is a copy from another namespace", copyInPlace
 		if isLong {
 			f.Phase = Stuck
 		}
@@ -112,14 +113,14 @@ func (n *namespace) absent(v *subscription.Verdict) finding {
 	return f
 }
 
-// hasSucceeded reports whether a CSV worked once.
+// hasSucceeded reports whether a CSV has ever been Succeeded.
 func hasSucceeded(c *v1alpha1.ClusterServiceVersion) bool {
 	return slices.ContainsFunc(c.Status.Conditions, func(p v1alpha1.ClusterServiceVersionCondition) bool {
 		return p.Phase == v1alpha1.CSVPhaseSucceeded
 	})
 }
 
-// unmet names the requirements of a CSV that are not met.
+// unmet returns the names of the requirements of a CSV that are not met.
 func unmet(c *v1alpha1.ClusterServiceVersion) []string {
 	var names []string
 	for _, r := range c.Status.RequirementStatus {

@@ -67,18 +67,18 @@ const (
 	ReasonNotReady = "NotReady"
 )
 
-// trouble is a row of the table of what is wrong with a Deployment or a Pod.
+// trouble describes one failure of a Deployment or a Pod.
 type trouble struct {
 	Reason string
-	// Waiting are the kubelet's words for a container that waits for this reason.
+	// Waiting contains the kubelet's reasons for a container that waits because of this failure.
 	Waiting []string
-	// Ends: the phase is Stuck, as nothing tries again what could succeed.
+	// Ends means that the phase is Stuck, because a retry cannot succeed.
 	Ends bool
-	// Late: it is usual for some time, so that there is advice only once it has lasted.
+	// Late means that the failure is normal for some time. It gets advice after longTime.
 	Late bool
 }
 
-// troubles is that table.
+// troubles is the table of failures.
 var troubles = []trouble{
 	{Reason: ReasonDeploymentMissing, Late: true},
 	{Reason: ReasonReplicaFailure},
@@ -97,19 +97,20 @@ var troubles = []trouble{
 	{Reason: ReasonNotReady, Late: true},
 }
 
-// waitsForWorkload are the reasons of a ClusterServiceVersion whose cause may be one of its Deployments.
+// waitsForWorkload contains the reasons of a ClusterServiceVersion that one of its Deployments may have caused.
 var waitsForWorkload = []v1alpha1.ConditionReason{
 	"", v1alpha1.CSVReasonWaiting, v1alpha1.CSVReasonInstallSuccessful, v1alpha1.CSVReasonComponentUnhealthy, v1alpha1.CSVReasonInstallCheckFailed,
 	v1alpha1.CSVReasonComponentFailed, v1alpha1.CSVReasonComponentFailedNoRetry, v1alpha1.CSVReasonNeedsReinstall,
 }
 
-// symptom is a trouble of an observed object.
+// symptom is a failure of an observed object.
 type symptom struct {
 	Object          olmcore.Ref
 	Reason, Message string
 }
 
-// workload names the Deployment or the Pod that a version waits for or failed on; what was not read blocks nothing.
+// workload sets the Deployment or the Pod that a version waits for as the object of the finding. It does nothing if
+// Deployments were not read.
 func (n *namespace) workload(c *v1alpha1.ClusterServiceVersion, f *finding) {
 	if !n.deployments.Complete || !slices.Contains(waitsForWorkload, c.Status.Reason) {
 		return
@@ -139,8 +140,8 @@ func (n *namespace) workload(c *v1alpha1.ClusterServiceVersion, f *finding) {
 	}
 }
 
-// deployment says what is wrong with a Deployment of a version; nil for nothing. One that does not exist yet is missing
-// once the version waits for it.
+// deployment returns the failure of a Deployment of a version, or nil if there is none. A Deployment that does not
+// exist is a failure only in phases in which the version waits for it.
 func (n *namespace) deployment(c *v1alpha1.ClusterServiceVersion, name string) *symptom {
 	i := slices.IndexFunc(n.deployments.Items, func(d *appsv1.Deployment) bool { return d.Name == name })
 	if i < 0 {
@@ -156,7 +157,8 @@ func (n *namespace) deployment(c *v1alpha1.ClusterServiceVersion, name string) *
 	}
 	failure, progress := deploymentCondition(d, appsv1.DeploymentReplicaFailure), deploymentCondition(d, appsv1.DeploymentProgressing)
 	ofPod := n.pod(d)
-	if ofPod != nil && (ofPod.Reason != ReasonPodFailed || failure.Status != corev1.ConditionTrue) { // else no Pod takes its place
+	// If the Deployment cannot create Pods, it does not replace a failed one.
+	if ofPod != nil && (ofPod.Reason != ReasonPodFailed || failure.Status != corev1.ConditionTrue) {
 		return ofPod
 	}
 	s := &symptom{Object: olmcore.RefOf(d).Unversioned(), Reason: ReasonUnavailable}
@@ -172,7 +174,7 @@ func (n *namespace) deployment(c *v1alpha1.ClusterServiceVersion, name string) *
 	return s
 }
 
-// desired is how many replicas a Deployment is to have.
+// desired returns the desired number of replicas of a Deployment.
 func desired(d *appsv1.Deployment) int32 {
 	if d.Spec.Replicas == nil {
 		return 1
@@ -192,8 +194,8 @@ func deploymentCondition(d *appsv1.Deployment, t appsv1.DeploymentConditionType)
 	return c
 }
 
-// pod says what is wrong with the newest Pod of a Deployment that is in trouble; nil for nothing. The rows of troubles
-// that are usual for some time count after all others; a Pod that is over counts until another one was made.
+// pod returns the failure of the newest Pod of a Deployment that fails, or nil if there is none. Failures with Late are
+// used only if there is no other failure. A failed Pod is ignored if there is a newer Pod.
 func (n *namespace) pod(d *appsv1.Deployment) *symptom {
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil || selector.Empty() {
@@ -222,8 +224,8 @@ func (n *namespace) pod(d *appsv1.Deployment) *symptom {
 	return usual
 }
 
-// isOfAnother reports whether a Pod belongs to something else than a Deployment, whose selector it may match all the
-// same: its controller is no ReplicaSet, or one that bears the name of another Deployment.
+// isOfAnother reports whether a Pod that matches the selector of a Deployment does not belong to it: its controller is
+// not a ReplicaSet, or it is a ReplicaSet named after another Deployment.
 func isOfAnother(p *corev1.Pod, d *appsv1.Deployment) bool {
 	controller := metav1.GetControllerOfNoCopy(p)
 	if controller == nil {

@@ -131,8 +131,8 @@ func of(kind, name, hash string) func(*corev1.Pod) {
 	}
 }
 
-// TestThePodThatBlocksIsNamed with its reason: whole answers.
-func TestThePodThatBlocksIsNamed(t *testing.T) {
+// TestBlockingPodIsNamed checks the whole Health of Subscriptions whose Pods are not ready.
+func TestBlockingPodIsNamed(t *testing.T) {
 	d := newDeployment("etcd")
 	waiting := versionOf("Installing", v1alpha1.CSVReasonWaiting, "etcd")
 	quota := deploymentIs(appsv1.DeploymentReplicaFailure, "True", "FailedCreate", "pods \"etcd\" is forbidden: exceeded quota")
@@ -153,7 +153,7 @@ func TestThePodThatBlocksIsNamed(t *testing.T) {
 		"an image name that is none": {inputWith(waiting, d, newPod("etcd-1", 30, waits("InvalidImageName", "couldn't parse image name"))),
 			health.Health{Subscription: self, Phase: health.Stuck, Reason: "InvalidImageName", Object: podRef, Since: second(40).Time,
 				Message: "container manager, image quay.io/etcd:1: InvalidImageName: couldn't parse image name",
-				Advice:  "Correct the name of the image: the one of Pod ops/etcd-1 is none."}},
+				Advice:  "Correct the image name of Pod ops/etcd-1."}},
 		"a container that crashes": {inputWith(waiting, d, newPod("etcd-1", 30, waits("CrashLoopBackOff", "back-off 40s"), ended(2, "Error", "no such flag"))),
 			installing(podRef, "CrashLoopBackOff", "container manager: ended with exit code 2 (Error): no such flag",
 				"Read the log of Pod ops/etcd-1 with kubectl logs --previous, and remove the cause.")},
@@ -162,31 +162,31 @@ func TestThePodThatBlocksIsNamed(t *testing.T) {
 				"Read the log of Pod ops/etcd-1 with kubectl logs --previous, and remove the cause.")},
 		"a container that needs more memory": {inputWith(waiting, d, newPod("etcd-1", 30, waits("CrashLoopBackOff", ""), ended(137, "OOMKilled", ""))),
 			installing(podRef, "OOMKilled", "container manager: ended with exit code 137 (OOMKilled)",
-				"Give Pod ops/etcd-1 more memory with spec.config.resources of Subscription ops/a.")},
+				"Raise the memory limit of Pod ops/etcd-1 with spec.config.resources of Subscription ops/a.")},
 		"a ConfigMap that is not there": {inputWith(waiting, d, newPod("etcd-1", 30, waits("CreateContainerConfigError", "configmap \"x\" not found"))),
 			installing(podRef, "CreateContainerConfigError", "container manager, image quay.io/etcd:1: CreateContainerConfigError: configmap \"x\" not found",
 				"Create the ConfigMap, the Secret or the key that the message names for Pod ops/etcd-1.")},
 		"a container that the node cannot make": {inputWith(waiting, d, newPod("etcd-1", 30, waits("CreateContainerError", "x"))),
-			installing(podRef, "CreateContainerError", "container manager, image quay.io/etcd:1: CreateContainerError: x", "Look at the events of Pod ops/etcd-1: its node cannot make the container.")},
+			installing(podRef, "CreateContainerError", "container manager, image quay.io/etcd:1: CreateContainerError: x", "Check the events of Pod ops/etcd-1: its node cannot create the container.")},
 		"a command that is not there": {inputWith(waiting, d, newPod("etcd-1", 30, waits("RunContainerError", "exec: not found"))),
 			installing(podRef, "RunContainerError", "container manager, image quay.io/etcd:1: RunContainerError: exec: not found",
 				"Correct the command or the image of Pod ops/etcd-1: its container cannot be started.")},
 		"no node": {inputWith(waiting, d, newPod("etcd-1", 30, podIs("PodScheduled", "False", "Unschedulable", "0/3 nodes are available"))),
-			installing(podRef, "Unschedulable", "0/3 nodes are available", "Add capacity, or change what Pod ops/etcd-1 demands of a node with spec.config of Subscription ops/a.")},
+			installing(podRef, "Unschedulable", "0/3 nodes are available", "Add capacity, or change the scheduling requirements of Pod ops/etcd-1 with spec.config of Subscription ops/a.")},
 		"an evicted Pod": {inputWith(waiting, d, newPod("etcd-1", 30, func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = "Failed", "Evicted", "low on memory"
 		})),
-			installing(podRef, "PodFailed", "Evicted: low on memory", "Look at the message and at the node of Pod ops/etcd-1; another Pod takes its place.")},
+			installing(podRef, "PodFailed", "Evicted: low on memory", "Check the message and the node of Pod ops/etcd-1; the Deployment replaces the Pod.")},
 		"an evicted Pod, and another one in its place": {inputWith(waiting, d, newPod("etcd-0", 20, evicted), newPod("etcd-1", 30, runs)), installing(podRef, "NotReady", "the Pod is not ready", "")},
 		"an evicted Pod, and no other one can be made": {inputWith(waiting, newDeployment("etcd", quota), newPod("etcd-1", 30, evicted)),
-			installing(deployRef, "ReplicaFailure", "pods \"etcd\" is forbidden: exceeded quota", "Remove what keeps the Pods of Deployment ops/etcd from being created, such as a quota or an admission webhook.")},
+			installing(deployRef, "ReplicaFailure", "pods \"etcd\" is forbidden: exceeded quota", "Remove the cause that prevents the creation of Pods of Deployment ops/etcd, such as a quota or an admission webhook.")},
 		"Pods of other Deployments and of Jobs that match": {inputWith(waiting, d, newPod("etcd-backup-9-x", 98, waits("CrashLoopBackOff", ""), of("ReplicaSet", "etcd-backup-9", "9")),
 			newPod("job-x", 99, waits("CrashLoopBackOff", ""), of("Job", "job", "")), newPod("etcd-1", 30, waits("ErrImagePull", "manifest unknown"), of("ReplicaSet", "etcd-7", "7"))),
 			noPull},
 		"a probe that fails":     {inputWith(waiting, d, newPod("etcd-1", 30, runs, podIs("Ready", "False", "ContainersNotReady", "containers with unready status: [manager]"))), installing(podRef, "NotReady", "containers with unready status: [manager]", "")},
 		"containers not made":    {inputWith(waiting, d, newPod("etcd-1", 30, waits("ContainerCreating", ""))), installing(podRef, "PodPending", "the Pod is pending", "")},
-		"a quota":                {inputWith(waiting, newDeployment("etcd", quota)), installing(deployRef, "ReplicaFailure", "pods \"etcd\" is forbidden: exceeded quota", "Remove what keeps the Pods of Deployment ops/etcd from being created, such as a quota or an admission webhook.")},
-		"no progress":            {inputWith(waiting, newDeployment("etcd", deploymentIs(appsv1.DeploymentProgressing, "False", "ProgressDeadlineExceeded", "timed out"))), installing(deployRef, "ProgressDeadlineExceeded", "timed out", "Look at the events of Deployment ops/etcd: it made no progress before its deadline.")},
+		"a quota":                {inputWith(waiting, newDeployment("etcd", quota)), installing(deployRef, "ReplicaFailure", "pods \"etcd\" is forbidden: exceeded quota", "Remove the cause that prevents the creation of Pods of Deployment ops/etcd, such as a quota or an admission webhook.")},
+		"no progress":            {inputWith(waiting, newDeployment("etcd", deploymentIs(appsv1.DeploymentProgressing, "False", "ProgressDeadlineExceeded", "timed out"))), installing(deployRef, "ProgressDeadlineExceeded", "timed out", "Check the events of Deployment ops/etcd, which exceeded its progress deadline.")},
 		"nothing says why":       {inputWith(waiting, d), installing(deployRef, "DeploymentUnavailable", "Deployment etcd has 0 of 1 replicas updated, and 0 available", "")},
 		"the Deployment is gone": {inputWith(waiting), installing(olmcore.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ops", Name: "etcd"}, "DeploymentMissing", "Deployment etcd does not exist", "")},
 		"another one is fine":    {inputWith(versionOf("Installing", v1alpha1.CSVReasonWaiting, "fine", "etcd"), newDeployment("fine", available), d, newPod("etcd-1", 30, waits("ErrImagePull", "manifest unknown"))), noPull},
@@ -200,7 +200,7 @@ func TestThePodThatBlocksIsNamed(t *testing.T) {
 		"done, and alone":                   {inputWith(waiting, d, newPod("etcd-1", 30, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })), installing(deployRef, "DeploymentUnavailable", "Deployment etcd has 0 of 1 replicas updated, and 0 available", "")},
 		"a Pod whose container ended": {inputWith(waiting, d, newPod("etcd-1", 30, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, container(func(s *corev1.ContainerStatus) {
 			s.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}
-		}))), installing(podRef, "PodFailed", "container manager: ended with exit code 3 (Error)", "Look at the message and at the node of Pod ops/etcd-1; another Pod takes its place.")},
+		}))), installing(podRef, "PodFailed", "container manager: ended with exit code 3 (Error)", "Check the message and the node of Pod ops/etcd-1; the Deployment replaces the Pod.")},
 		"an init container is done": {inputWith(waiting, d, newPod("etcd-1", 30, waits("PodInitializing", ""), func(p *corev1.Pod) {
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", Ready: true, RestartCount: 3, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}}}
 		})), installing(podRef, "PodPending", "the Pod is pending", "")},
@@ -210,23 +210,23 @@ func TestThePodThatBlocksIsNamed(t *testing.T) {
 		"its Deployment is about to be made": {inputWith(versionOf("InstallReady", "", "etcd")), installing(theCSV, "", "waiting", "")},
 		"it failed for the name of an image": {inputWith(versionOf("Failed", v1alpha1.CSVReasonInstallCheckFailed, "etcd"), d, newPod("etcd-1", 30, waits("InvalidImageName", ""))),
 			health.Health{Subscription: self, Phase: health.Failed, Reason: "InvalidImageName", Object: podRef, Since: second(40).Time,
-				Message: "container manager, image quay.io/etcd:1: InvalidImageName", Advice: "Correct the name of the image: the one of Pod ops/etcd-1 is none."}},
+				Message: "container manager, image quay.io/etcd:1: InvalidImageName", Advice: "Correct the image name of Pod ops/etcd-1."}},
 		"all are fine": {inputWith(waiting, newDeployment("etcd", available), newPod("etcd-1", 30, waits("ErrImagePull", ""))), installing(theCSV, "InstallWaiting", "waiting", "")},
 		"the selector matches everything, and so nothing": {inputWith(waiting, newDeployment("etcd", func(d *appsv1.Deployment) { d.Spec.Selector = &metav1.LabelSelector{} }), newPod("etcd-1", 30, waits("ErrImagePull", ""))),
 			installing(deployRef, "DeploymentUnavailable", "Deployment etcd has 0 of 1 replicas updated, and 0 available", "")},
 		"it failed for another reason": {inputWith(versionOf("Failed", v1alpha1.CSVReasonNoOperatorGroup, "etcd"), d),
 			health.Health{Subscription: self, Phase: health.Failed, Reason: "NoOperatorGroup", Message: "waiting", Object: theCSV, Since: second(40).Time,
-				Advice: "Look at the status of ClusterServiceVersion ops/etcd.v1 and at its Deployments."}},
+				Advice: "Check the status and the Deployments of ClusterServiceVersion ops/etcd.v1."}},
 		"it failed for its Pod": {inputWith(versionOf("Failed", v1alpha1.CSVReasonComponentUnhealthy, "etcd"), d, newPod("etcd-1", 30, runs)),
 			health.Health{Subscription: self, Phase: health.Failed, Reason: "NotReady", Message: "the Pod is not ready", Object: podRef, Since: second(40).Time,
-				Advice: "Look at the log and the readiness probe of Pod ops/etcd-1."}},
+				Advice: "Check the log and the readiness probe of Pod ops/etcd-1."}},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, only(t, tc.in)) })
 	}
 }
 
-// TestWhatWasNotReadBlocksNothing: then the version is what blocks, or the Deployment.
-func TestWhatWasNotReadBlocksNothing(t *testing.T) {
+// TestUnreadKindsBlockNothing checks that the CSV or the Deployment blocks if Pods were not read.
+func TestUnreadKindsBlockNothing(t *testing.T) {
 	in := inputWith(versionOf("Installing", v1alpha1.CSVReasonWaiting, "etcd"), newDeployment("etcd"), newPod("etcd-1", 30, waits("ErrImagePull", "")))
 	in.Pods = olmcore.Observed[*corev1.Pod]{}
 	require.Equal(t, deployRef, only(t, in).Object)
@@ -234,16 +234,14 @@ func TestWhatWasNotReadBlocksNothing(t *testing.T) {
 	require.Equal(t, installing(theCSV, "InstallWaiting", "waiting", ""), only(t, in))
 }
 
-// TestWhatIsUsualComesWithAdviceOnceItLasts.
-func TestWhatIsUsualComesWithAdviceOnceItLasts(t *testing.T) {
+func TestUsualWaitsHaveAdviceOnceTheyLast(t *testing.T) {
 	in := inputWith(versionOf("Installing", v1alpha1.CSVReasonWaiting, "etcd"), newDeployment("etcd"), newPod("etcd-1", 30, runs))
 	require.Empty(t, only(t, in).Advice)
 	in.Now = in.Now.Add(time.Hour)
-	require.Equal(t, "Look at the log and the readiness probe of Pod ops/etcd-1.", only(t, in).Advice)
+	require.Equal(t, "Check the log and the readiness probe of Pod ops/etcd-1.", only(t, in).Advice)
 }
 
-// TestAnInputThatBreaksTheContractIsRefused, and the error names the field.
-func TestAnInputThatBreaksTheContractIsRefused(t *testing.T) {
+func TestInputErrorsNameTheField(t *testing.T) {
 	foreign := newPod("x", 1)
 	foreign.Namespace = "other"
 	for want, change := range map[string]func(*health.Input){
@@ -262,9 +260,9 @@ func TestAnInputThatBreaksTheContractIsRefused(t *testing.T) {
 	}
 }
 
-// TestACopyIsNotWhatWorkedBefore: an operator of another namespace that bears the name of what a version replaces says
-// nothing of this one.
-func TestACopyIsNotWhatWorkedBefore(t *testing.T) {
+// TestCopiedCSVIsNotThePredecessor checks that a copied CSV with the name of the predecessor is not considered a
+// working version.
+func TestCopiedCSVIsNotThePredecessor(t *testing.T) {
 	c := versionOf("Failed", v1alpha1.CSVReasonNoOperatorGroup)
 	c.Spec.Replaces = "etcd.v0"
 	replaced := newCSV("etcd.v0", func(c *v1alpha1.ClusterServiceVersion) {

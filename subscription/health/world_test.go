@@ -40,9 +40,9 @@ func answersOf(t *testing.T, h *chaos.History) (all health.Summary, answers []he
 	return all, answers
 }
 
-// TestAWorldThatHealsIsInstalled: whatever goes wrong in a fake cluster each Subscription has an answer, and in the end
-// all are Installed.
-func TestAWorldThatHealsIsInstalled(t *testing.T) {
+// TestRecoveredClusterIsInstalled checks that each Subscription has a Health whatever fails in a fake cluster, and
+// that all are Installed in the end.
+func TestRecoveredClusterIsInstalled(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 20260102))
 	h := chaos.New(chaos.Options{Setting: chaos.Setting{Approves: true, Deletes: true}})
 	steps, met := chaos.Steps(h.Options), map[health.Phase]int{}
@@ -59,9 +59,9 @@ func TestAWorldThatHealsIsInstalled(t *testing.T) {
 	require.Equal(t, map[health.Phase]int{health.Installed: all.Subscriptions}, all.Phases, "%+v", all.Act)
 }
 
-// TestAnUpgradeThatFails: the version that does not come up is what blocks, and not that the resolver, which finds two
-// versions of one Subscription, gives up because of it.
-func TestAnUpgradeThatFails(t *testing.T) {
+// TestFailedUpgradeNamesTheNewVersion checks that the version that fails is reported as the blocking object. The
+// resolver fails, too, because it finds two versions of one Subscription.
+func TestFailedUpgradeNamesTheNewVersion(t *testing.T) {
 	const broken = "registry.example.com/broken:2"
 	w := upgradetest.New(t, func(_, second *upgradetest.Bundle) {
 		second.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = broken

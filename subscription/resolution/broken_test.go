@@ -90,11 +90,11 @@ func drawOddInput(t *rapid.T) (in resolution.Input, diagnostics []olmcore.Diagno
 	return in, diagnostics, known
 }
 
-// TestBrokenContentIsNamedAndSurvived: whatever a catalog says, what Build complains about can be found in it, and
-// Resolve answers, under any policy.
+// TestBrokenContentIsReportedAndResolved: whatever a catalog says, what Build complains about can be found in it,
+// and Resolve answers, under any policy.
 //
 // OLM's case: properties without type, value, or JSON.
-func TestBrokenContentIsNamedAndSurvived(t *testing.T) {
+func TestBrokenContentIsReportedAndResolved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in, diagnostics, known := drawOddInput(t)
 		for _, d := range diagnostics {

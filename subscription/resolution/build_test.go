@@ -16,11 +16,11 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// TestChains has cases of OLM.
+// TestReplacementChains has cases of OLM.
 //
 // OLM's cases: chain: a head and what it replaces; chain: two that replace each other; chain: a circle below the
 // head; chain: skipped and replaced; chain: a skipped tail; chain: two chains; heads, circles and stranded entries.
-func TestChains(t *testing.T) {
+func TestReplacementChains(t *testing.T) {
 	e := func(name, replaces string, skips ...string) entry {
 		return entry{in: "p/c", name: name, version: "1.0.0", replaces: replaces, skips: skips}
 	}
@@ -70,11 +70,11 @@ func TestStrandedEntriesAreReported(t *testing.T) {
 	}, got)
 }
 
-// TestBuildReportsWhatIsBroken has cases of OLM.
+// TestBuildReportsBrokenContent has cases of OLM.
 //
 // OLM's cases: a second entry of one name; chain: no entries; catalogs whose pieces contradict each other; equal
 // versions of one package; an empty skip; ranges with a leading v.
-func TestBuildReportsWhatIsBroken(t *testing.T) {
+func TestBuildReportsBrokenContent(t *testing.T) {
 	list := packages(line("a/s", "a1", ""), line("a/s", "a2", "a1"))
 	a := &list[0]
 	a.DefaultChannel = "gone"
@@ -123,10 +123,10 @@ func TestBuildReportsWhatIsBroken(t *testing.T) {
 	require.Nil(t, (*resolution.Catalog)(nil).Packages())
 }
 
-// TestConstraintsThatCannotBeRead has a case of OLM.
+// TestInvalidConstraintsAreReported has a case of OLM.
 //
 // OLM's case: constraints are parsed.
-func TestConstraintsThatCannotBeRead(t *testing.T) {
+func TestInvalidConstraintsAreReported(t *testing.T) {
 	deep := strings.Repeat(`{"all":{"constraints":[`, 65) + `{"gvk":{"group":"g","kind":"K","version":"v1"}}` + strings.Repeat(`]}}`, 65)
 	for value, want := range map[string]string{
 		`{"unknown":1}`:                                          `parse olm.constraint: json: unknown field "unknown"`,
@@ -151,7 +151,7 @@ func TestConstraintsThatCannotBeRead(t *testing.T) {
 	require.Equal(t, "constraints not satisfiable: bundle a1 requires an operator , subscription a exists, subscription a requires cat/global/s/a1", resolution.Resolve(w.in).Failure.Message)
 }
 
-func TestRangesThatTheLibraryCannotEvaluate(t *testing.T) {
+func TestInvalidVersionRangesAreReported(t *testing.T) {
 	w := newWorld(line("a/s", "a1", "", requiresPackage("b", ">9.0.0 || || <0.1.0")), line("b/s", "b1", "")).sub("a/s")
 	require.Equal(t, resolution.Unsatisfiable, resolution.Resolve(w.in).Outcome)
 }
@@ -174,13 +174,13 @@ func TestABundleWithoutPackageIsInstalledWithItsOwn(t *testing.T) {
 	require.Equal(t, resolution.Unsatisfiable, resolution.Resolve(w.in).Outcome)
 }
 
-func TestABundleOfTwoPackagesIsFoundUnderBoth(t *testing.T) {
+func TestBundleOfTwoPackagesIsListedInBoth(t *testing.T) {
 	w := newWorld(line("a/s", "a1", "", requiresPackage("q", ">=2.0.0")), line("b/s", "b1", "", packageProperty("q", "2.0.0"))).sub("a/s")
 	require.Equal(t, "Resolved\ninstall a1 from global/cat a/s for a\ninstall b1 from global/cat b/s required by a1\ngenerate b-s-cat-global: b/s at b1\na: nothing -> a1, currentCSV a1",
 		describe(resolution.Resolve(w.in)))
 }
 
-func TestWhichVersionsAPackageHas(t *testing.T) {
+func TestVersionsOfAPackage(t *testing.T) {
 	for facts, c := range map[*[]olmcore.Property]struct {
 		need string
 		want resolution.Outcome
@@ -230,7 +230,7 @@ func TestLongMessagesAreShortened(t *testing.T) {
 	require.Greater(t, len(resolution.Resolve(w.in).Failure.Message), resolution.DefaultMessageLimit)
 }
 
-func TestPigeonholesEndWithinTheBudget(t *testing.T) {
+func TestHardProblemsEndWithinTheBudget(t *testing.T) {
 	in := pigeonhole(12)
 	in.Policy.MaxSteps = 100
 	res := resolution.Resolve(in)
@@ -250,7 +250,7 @@ func TestPigeonholesEndWithinTheBudget(t *testing.T) {
 	require.Equal(t, resolution.Failed, resolution.Resolve(in).Outcome)
 }
 
-func TestWhoIsTooHardToDecideIsLeftOutAlone(t *testing.T) {
+func TestOnlySubscriptionsThatAreTooHardAreLeftOut(t *testing.T) {
 	in := newWorld(append(braid(14, 30), chain()...)...).sub("p0/s", aged(2)).sub("a/stable", aged(1)).in
 	in.Policy.MaxSteps = 60
 	res := resolution.Resolve(in)
@@ -263,7 +263,7 @@ func TestWhoIsTooHardToDecideIsLeftOutAlone(t *testing.T) {
 	require.NotEmpty(t, res.Cores[0].Remedies)
 }
 
-func TestAReasonThatIsFoundIsGivenEvenIfNoTimeIsLeftToMakeItSmall(t *testing.T) {
+func TestReasonIsReportedEvenIfItCannotBeMinimized(t *testing.T) {
 	in := newWorld(line("a/s", "a1", "", provides("K")), line("b/s", "b1", "", provides("K"))).sub("a/s").sub("b/s").in
 	var found []string
 	for steps := 1; len(found) == 0 || found[len(found)-1] != "5 true"; steps++ {
@@ -273,7 +273,7 @@ func TestAReasonThatIsFoundIsGivenEvenIfNoTimeIsLeftToMakeItSmall(t *testing.T) 
 	require.Equal(t, []string{"0 false", "5 false", "5 true"}, slices.Compact(found))
 }
 
-func TestAReasonThatIsNotFoundInTimeIsUnknown(t *testing.T) {
+func TestReasonIsUnknownIfTheBudgetEnds(t *testing.T) {
 	in := newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1", requires("K"))).sub("a/s").in
 	for steps := 0; ; steps++ {
 		held := resolution.HeldBackWithin(in, steps)
@@ -287,10 +287,10 @@ func TestAReasonThatIsNotFoundInTimeIsUnknown(t *testing.T) {
 	}
 }
 
-// TestTheSearchGoesStraightBackToWhatMatters has a case of OLM.
+// TestSearchBacktracksToTheConflictingDecision has a case of OLM.
 //
 // OLM's case: only the worst combination is possible.
-func TestTheSearchGoesStraightBackToWhatMatters(t *testing.T) {
+func TestSearchBacktracksToTheConflictingDecision(t *testing.T) {
 	// Twenty Subscriptions with ten candidates each stand between the two that cannot both be satisfied.
 	var lines []entry
 	w := newWorld()
@@ -318,8 +318,8 @@ func TestTheSearchGoesStraightBackToWhatMatters(t *testing.T) {
 	require.Equal(t, "first1", res.Operators[i].Name)
 }
 
-// TestFiguresOnAPublishedCatalog holds what does not depend on the machine.
-func TestFiguresOnAPublishedCatalog(t *testing.T) {
+// TestAllocationsAndStepsOnAPublishedCatalog holds what does not depend on the machine.
+func TestAllocationsAndStepsOnAPublishedCatalog(t *testing.T) {
 	c := publishedCatalog(t, community)
 	for _, pkg := range c.content.Packages() {
 		in := c.world()

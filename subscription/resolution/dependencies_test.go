@@ -138,7 +138,7 @@ func TestDependencies(t *testing.T) {
 }
 
 // What goes wrong in OLM, by its users' reports.
-func TestWhatStopsANamespaceInOLM(t *testing.T) {
+func TestNamespacesThatOLMCannotResolve(t *testing.T) {
 	check(t, cases{
 		"an upgrade is in progress, and somebody new depends on the package": {newWorld(append(chain(), line("b/s", "b1", "", requiresPackage("a", ">=1.0.0")))...).sub("a/stable", has("a2")).
 			csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseInstalling)).sub("b/s"),

@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-func TestDigestsTellContentApart(t *testing.T) {
+func TestDifferentContentHasDifferentDigests(t *testing.T) {
 	first := func(list []resolution.Package) *resolution.Package { return &list[0] }
 	change := map[string]func([]resolution.Package){
 		"the default channel": func(l []resolution.Package) { first(l).DefaultChannel = "x" },
@@ -47,7 +47,7 @@ func TestDigestsTellContentApart(t *testing.T) {
 	require.Empty(t, (*resolution.Catalog)(nil).Digest())
 }
 
-func TestFingerprintsTellInputsApart(t *testing.T) {
+func TestDifferentInputsHaveDifferentFingerprints(t *testing.T) {
 	start := func() *world {
 		return newWorld(chain()...).sub("a/stable", has("a2")).csv("a", "a1", nil).csv("a", "a2", nil, replacing("a1")).csv("", "b1", nil, bare, owns("K"), needsCRD("L"))
 	}
@@ -123,10 +123,11 @@ func TestFingerprintsTellInputsApart(t *testing.T) {
 	}
 }
 
-// TestWhatWasMissingAppears: a failure lasts until what it lacked is there, and the fingerprint says when to ask again.
+// TestFailureEndsWhenTheMissingContentIsAdded: a failure lasts until what it lacked is there, and the fingerprint
+// says when to ask again.
 //
 // OLM's case: a missing API appears.
-func TestWhatWasMissingAppears(t *testing.T) {
+func TestFailureEndsWhenTheMissingContentIsAdded(t *testing.T) {
 	w := newWorld(line("a/s", "a1", "", requires("K"))).sub("a/s")
 	before := w.in.Fingerprint()
 	require.Equal(t, resolution.Unsatisfiable, resolution.Resolve(w.in).Outcome)

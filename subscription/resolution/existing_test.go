@@ -121,10 +121,10 @@ func TestExistingOperators(t *testing.T) {
 	})
 }
 
-// TestOnlyTheSameBundleIsAdopted has a case of OLM.
+// TestExistingCSVIsAdoptedOnlyAsTheSameBundle has a case of OLM.
 //
 // OLM's case: an operator that is there is taken over.
-func TestOnlyTheSameBundleIsAdopted(t *testing.T) {
+func TestExistingCSVIsAdoptedOnlyAsTheSameBundle(t *testing.T) {
 	w := newWorld(append(chain(), line("b/s", "b1", ""), line("c/s", "c1", ""), line("d/s", "d1", ""))...).policy(resolution.Policy{AdoptSameBundle: true}).
 		sub("a/stable").csv("a", "a2", nil, func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Version.Patch = 7 }). // another version
 		sub("b/s").csv("", "b1", nil, bare).                                                                       // no annotation
@@ -136,7 +136,7 @@ func TestOnlyTheSameBundleIsAdopted(t *testing.T) {
 	}
 }
 
-func TestInFlight(t *testing.T) {
+func TestUnfinishedPlansKeepTheirVersions(t *testing.T) {
 	w := newWorld(chain()...).sub("a/stable", func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a2" })
 	require.Equal(t, "Resolved\ninstall a3 from global/cat a/stable replacing a2 for a\na: nothing -> a3, currentCSV a3", describe(resolution.Resolve(w.in)))
 	w.in.InFlight = map[string]string{"a": "a2"}
@@ -164,7 +164,7 @@ func TestOperatorGroups(t *testing.T) {
 	}
 }
 
-func TestInstallModesAreWarnedAbout(t *testing.T) {
+func TestUnsupportedInstallModesAreReported(t *testing.T) {
 	summary := property(resolution.PropertyCSVMetadata, `{"installModes":[{"type":"OwnNamespace","supported":true},{"type":"AllNamespaces","supported":false}]}`)
 	w := newWorld(line("a/s", "a1", "", summary)).sub("a/s").group(func(g *operatorsv1.OperatorGroup) { g.Status.Namespaces = []string{""} })
 	res := resolution.Resolve(w.in)
@@ -244,10 +244,10 @@ func (r refuse) Exclude(op olmcore.Operator) string {
 	return r[op.Name]
 }
 
-// TestExclude has a case of OLM.
+// TestExcludedBundlesAreNotChosen has a case of OLM.
 //
 // OLM's case: a list of allowed bundles: all, some, none, and what is installed.
-func TestExclude(t *testing.T) {
+func TestExcludedBundlesAreNotChosen(t *testing.T) {
 	w := newWorld(chain()...).sub("a/stable")
 	w.in.Exclude = refuse{"a3": "a3 needs a newer platform", "a2": "panic"}
 	res := resolution.Resolve(w.in)
@@ -299,7 +299,7 @@ func TestGeneratedNames(t *testing.T) {
 	require.Regexp(t, "^[0-9a-f]{8}$", resolution.Resolve(w.in).Generated[0].Name, "the hash alone, where nothing of the names is left")
 }
 
-func TestOneOfTwoStatesOfACatalogCounts(t *testing.T) {
+func TestBetterOfTwoCatalogsWithOneNameIsUsed(t *testing.T) {
 	content := func(name string) *resolution.Catalog {
 		return newWorld(line("a/s", name, "")).in.Catalogs[0].Content
 	}
@@ -346,7 +346,7 @@ func TestBadInput(t *testing.T) {
 	require.Equal(t, want, describe(res))
 }
 
-func TestWhatCannotBeReadStopsTheNamespaceAsInOLM(t *testing.T) {
+func TestUnreadableCatalogStopsTheNamespaceAsInOLM(t *testing.T) {
 	badRule := property(resolution.PropertyConstraint, `{"cel":{"rule":"not a rule"}}`)
 	deprecated := []olmcore.Property{property(resolution.PropertyDeprecated, "{}"), requiresPackage("b", "^1")}
 	for name, lines := range map[string][]entry{
@@ -365,7 +365,7 @@ func TestWhatCannotBeReadStopsTheNamespaceAsInOLM(t *testing.T) {
 	}
 }
 
-func TestOfTwoSubscriptionsWithOneVersionTheFailedOneDoesNotKeepWhatIsReplaced(t *testing.T) {
+func TestFailedSubscriptionDoesNotKeepAReplacedVersion(t *testing.T) {
 	w := newWorld(chain()...).sub("a/stable", has("a1")).sub("gone/stable", has("a1"), from("ns/x")).csv("a", "a1", nil)
 	w.in.Policy.FailOnMissingCatalog = true
 	res := resolution.Resolve(w.in)

@@ -58,7 +58,7 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, resolution.Unresolved, resolution.Explain(w.in, "", "a4").Code)
 }
 
-func TestAPackageThatMayHaveBeenMeantIsNamed(t *testing.T) {
+func TestSimilarPackageIsSuggested(t *testing.T) {
 	lines := []entry{line("kafka-operator/s", "a1", ""), line("mykafka/s", "b1", ""), line("other/s", "c1", "")}
 	for asked, want := range map[string]string{
 		"kafka":                    "Subscription a asks for package kafka, which catalog global/cat does not have. Did you mean mykafka or kafka-operator?",
@@ -99,7 +99,7 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-func TestWordsOfACompoundNeed(t *testing.T) {
+func TestMessageOfACompoundConstraint(t *testing.T) {
 	api := func(kind string) string {
 		return `{"gvk":{"group":"g","kind":"` + kind + `","version":"v1"}}`
 	}
@@ -108,14 +108,14 @@ func TestWordsOfACompoundNeed(t *testing.T) {
 		resolution.Resolve(newWorld(line("a/s", "a1", "", constraint(need))).sub("a/s").in).Cores[0].Summary)
 }
 
-func TestTheRemedyNamesTheChannelsThatThereAre(t *testing.T) {
+func TestRemedyNamesTheExistingChannels(t *testing.T) {
 	w := newWorld(append(chain(), line("a/alpha", "a0", ""))...).sub("a/beta")
 	require.Equal(t, []resolution.Remedy{{Code: resolution.ChangeChannel, Object: "a", Message: "Let Subscription a follow a channel of package a that exists: stable or alpha.",
 		Changes: []resolution.Change{{Subscription: "a", Channel: "stable"}}}},
 		resolution.Resolve(w.in).Cores[0].Remedies)
 }
 
-func TestTheRemedyForWhatAFailedSubscriptionKeeps(t *testing.T) {
+func TestRemedyForTheVersionOfAFailedSubscription(t *testing.T) {
 	w := newWorld(line("a/s", "a1", ""), line("b/s", "b1", "", provides("K"))).
 		sub("a/s", has("a0")).csv("a", "a0", []olmcore.Property{requires("gone"), provides("K")}).sub("b/s")
 	cores := resolution.Resolve(w.in).CoresFor("b")
@@ -171,7 +171,7 @@ func TestRemediesHelp(t *testing.T) {
 	}
 }
 
-func TestNewerBundlesWithOneReasonAreOneLine(t *testing.T) {
+func TestNewerBundlesWithTheSameReasonShareOneLine(t *testing.T) {
 	w := newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1", requires("K")), line("a/s", "a3", "a2", requires("K")), line("a/s", "a4", "a3", requires("K"), requires("L"))).sub("a/s")
 	held := resolution.Resolve(w.in).HeldBack
 	require.Len(t, held, 1)
@@ -180,7 +180,7 @@ func TestNewerBundlesWithOneReasonAreOneLine(t *testing.T) {
 	require.Equal(t, "Subscription a does not get a4, a3 and a2: a4 needs an operator that provides K (g/v1), and no catalog visible from namespace ns has one.", held[0].Summary)
 }
 
-func TestWhoConstrainsAVersionIsNamed(t *testing.T) {
+func TestConstrainingBundleIsNamed(t *testing.T) {
 	w := newWorld(line("dns/s", "dns1", ""), line("dns/s", "dns2", "dns1"), line("kuadrant/s", "kuadrant1", "", requiresPackage("dns", "1.0.0"))).
 		sub("kuadrant/s", aged(1)).sub("dns/s", aged(2), has("dns1")).csv("dns", "dns1", nil)
 	w.in.Subscriptions[0].Status.InstalledCSV, w.in.Subscriptions[0].Status.CurrentCSV = "kuadrant1", "kuadrant1"

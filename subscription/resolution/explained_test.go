@@ -12,7 +12,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-func TestTheEntriesThatLeadNowhereAreNamed(t *testing.T) {
+func TestEntriesWithoutAnUpgradeAreNamed(t *testing.T) {
 	skipping := func(in, name, replaces string, skips ...string) entry {
 		e := line(in, name, replaces)
 		e.skips = skips

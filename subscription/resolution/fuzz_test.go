@@ -59,7 +59,7 @@ func drawless(name, annotation string) *v1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-func TestAnAnnotationIsRecognisedAsABundlesOwn(t *testing.T) {
+func TestAnnotationIsRecognizedAsThatOfABundle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		_, b := n.drawBundle(t)

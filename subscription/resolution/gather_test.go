@@ -71,7 +71,7 @@ func gather(t *testing.T, global string, content map[types.NamespacedName]*resol
 	return in
 }
 
-func TestGatherReadsWhatResolveLooksAt(t *testing.T) {
+func TestGatherReadsEveryKindThatResolveUses(t *testing.T) {
 	built, _ := content(chain()...)
 	in := gather(t, "global", map[types.NamespacedName]*resolution.Catalog{
 		{Namespace: "ns", Name: "own"}: built, {Namespace: "global", Name: "shared"}: built,
@@ -110,9 +110,9 @@ func TestGatherListsTheGlobalNamespaceOnce(t *testing.T) {
 	}
 }
 
-// TestWhatGatherReadsResolves takes a gathered input to its answer: the plan on its way keeps its bundle although the
+// TestGatheredInputResolves takes a gathered input to its answer: the plan on its way keeps its bundle although the
 // catalog has moved on, and the catalog that was not read holds up no Subscription that does not need it.
-func TestWhatGatherReadsResolves(t *testing.T) {
+func TestGatheredInputResolves(t *testing.T) {
 	built, _ := content(line("a/s", "a1", ""), line("a/s", "a2", "a1"))
 	group := &operatorsv1.OperatorGroup{ObjectMeta: at("ns", "group")}
 	s := awaiting("a", "", "a1")
@@ -149,7 +149,7 @@ func (r failingReader) List(ctx context.Context, gvk schema.GroupVersionKind, na
 	return r.Reader.List(ctx, gvk, namespace, selector)
 }
 
-func TestAFailedReadIsNeverAShorterInput(t *testing.T) {
+func TestGatherReturnsTheErrorOfAFailedRead(t *testing.T) {
 	snapshot, err := olmcore.NewSnapshot(gatherable(), olmcore.Everything)
 	require.NoError(t, err)
 	for _, fails := range []failingReader{

@@ -158,7 +158,7 @@ func (c *published) freestanding(pkg, bundle string) bool {
 	})
 }
 
-func TestOfAThousandSubscriptionsSeventeenAreLeftOut(t *testing.T) {
+func TestSeventeenOfAThousandSubscriptionsAreLeftOut(t *testing.T) {
 	in := seventeen(t)
 	for name, policy := range map[string]resolution.Policy{"ours": {}, "with OLM's steps": {MaxSteps: resolution.UpstreamPolicy().MaxSteps}} {
 		in.Policy = policy

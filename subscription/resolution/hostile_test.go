@@ -66,10 +66,10 @@ func naiveChain(entries []resolution.ChannelEntry) (chain []string, problem stri
 	return nil, fmt.Sprintf("%d replacement chains were found in channel \"c\" of package \"p\": %s", len(texts), strings.Join(texts, ", "))
 }
 
-// TestChainsAreThoseOfTheRule has a case of OLM.
+// TestUpgradeGraphsFollowTheRule has a case of OLM.
 //
 // OLM's case: heads, circles and stranded entries.
-func TestChainsAreThoseOfTheRule(t *testing.T) {
+func TestUpgradeGraphsFollowTheRule(t *testing.T) {
 	names := []string{"e0", "e1", "e2", "e3", "e4", "e5", "elsewhere", ""}
 	rapid.Check(t, func(t *rapid.T) {
 		var entries []resolution.ChannelEntry
@@ -113,7 +113,7 @@ func quickly(t *testing.T, f func()) {
 	require.Less(t, time.Since(start), 8*time.Minute)
 }
 
-func TestHostileContentTakesNoLonger(t *testing.T) {
+func TestHostileContentIsHandledQuickly(t *testing.T) {
 	t.Run("a channel of as many heads as entries below them", func(t *testing.T) {
 		var entries []resolution.ChannelEntry
 		for i := range 8_000 {

@@ -163,7 +163,7 @@ func TestRenamingTheInputRenamesTheOutput(t *testing.T) {
 	})
 }
 
-func TestOLMsPolicyAndOursAgreeWhereNothingIsBroken(t *testing.T) {
+func TestPoliciesAgreeOnValidContent(t *testing.T) {
 	agreed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
@@ -267,7 +267,7 @@ func (w without) Exclude(op olmcore.Operator) string {
 	return ""
 }
 
-func TestABundleThatMustNotBeChosenKeepsItsPlace(t *testing.T) {
+func TestExcludedBundleStaysInTheUpgradeGraph(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		full := slices.DeleteFunc(slices.Clone(n.catalogs), func(c catalogSpec) bool { return len(c.packages) == 0 })

@@ -93,11 +93,11 @@ func (w *lived) csv(name string) *v1alpha1.ClusterServiceVersion {
 	return c
 }
 
-// TestAnAdoptedOperatorIsTheSubscriptions shows the whole way of a ClusterServiceVersion that was there first: it is
-// taken over as it is, and upgraded like any other from then on.
+// TestAdoptedOperatorIsUpgradedByItsSubscription shows the whole way of a ClusterServiceVersion that was there
+// first: it is taken over as it is, and upgraded like any other from then on.
 //
 // OLM's case: an operator that is there is taken over.
-func TestAnAdoptedOperatorIsTheSubscriptions(t *testing.T) {
+func TestAdoptedOperatorIsUpgradedByItsSubscription(t *testing.T) {
 	for _, policy := range []resolution.Policy{{}, {AdoptSameBundle: true}} {
 		w := live(t, policy, asking.Config{})
 		first := manifest("a1")
@@ -119,9 +119,9 @@ func TestAnAdoptedOperatorIsTheSubscriptions(t *testing.T) {
 	}
 }
 
-// TestWhatIsBeingDeletedIsWaitedFor deletes an operator that takes its time to go: where deleted versions are
-// installed again, its successor of the same name comes after it.
-func TestWhatIsBeingDeletedIsWaitedFor(t *testing.T) {
+// TestDeletedOperatorIsReinstalledAfterItsDeletion deletes an operator that takes its time to go: where deleted
+// versions are installed again, its successor of the same name comes after it.
+func TestDeletedOperatorIsReinstalledAfterItsDeletion(t *testing.T) {
 	w := live(t, resolution.Policy{}, asking.Config{ReinstallMissingCSV: true})
 	require.NoError(t, w.cluster.Create(subscription("ns", "a", "a", "stable", "global/cat")))
 	w.settle()

@@ -14,9 +14,9 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// TestManyNamespacesHaveTheOraclesSolution compares Resolve with the oracle on random namespaces, one for each seed
+// TestManyNamespacesResolveLikeTheOracle compares Resolve with the oracle on random namespaces, one for each seed
 // from 0. OLMCORE_NAMESPACES is how many; a million take some minutes.
-func TestManyNamespacesHaveTheOraclesSolution(t *testing.T) {
+func TestManyNamespacesResolveLikeTheOracle(t *testing.T) {
 	count := 1000
 	if text := os.Getenv("OLMCORE_NAMESPACES"); text != "" {
 		var err error

@@ -19,7 +19,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/fbc"
 )
 
-func TestSubscriptionsThatSayTooLittle(t *testing.T) {
+func TestIncompleteSubscriptions(t *testing.T) {
 	for _, c := range []struct {
 		want   string
 		change func(*v1alpha1.Subscription)
@@ -38,10 +38,10 @@ func TestSubscriptionsThatSayTooLittle(t *testing.T) {
 	require.NotPanics(t, func() { resolution.Resolve(nameless.in) })
 }
 
-// TestACatalogWithNeitherContentNorProblem has a case of OLM.
+// TestCatalogWithoutContentOrProblem has a case of OLM.
 //
 // OLM's case: content in parallel, stale, and gone.
-func TestACatalogWithNeitherContentNorProblem(t *testing.T) {
+func TestCatalogWithoutContentOrProblem(t *testing.T) {
 	w := newWorld(chain()...).broken("ns/empty", 0).sub("a/stable", from("ns/empty"))
 	w.in.Catalogs[1].Problem = ""
 	res := resolution.Resolve(w.in)
@@ -49,10 +49,10 @@ func TestACatalogWithNeitherContentNorProblem(t *testing.T) {
 	require.Equal(t, resolution.ReasonCatalogUnavailable, res.Diagnostics[0].Reason)
 }
 
-// TestStaleContentIsUsedUnlessThePolicyRefusesIt has a case of OLM.
+// TestStaleContentIsUsedUnlessThePolicyForbidsIt has a case of OLM.
 //
 // OLM's case: content in parallel, stale, and gone.
-func TestStaleContentIsUsedUnlessThePolicyRefusesIt(t *testing.T) {
+func TestStaleContentIsUsedUnlessThePolicyForbidsIt(t *testing.T) {
 	w := newWorld(chain()...).sub("a/stable")
 	w.in.Catalogs[0].Stale, w.in.Catalogs[0].Problem = true, "registry does not answer"
 	require.Equal(t, "Resolved\ninstall a3 from global/cat a/stable replacing a2 for a\na: nothing -> a3, currentCSV a3\nStaleCatalog cat", describe(resolution.Resolve(w.in)))
@@ -60,7 +60,7 @@ func TestStaleContentIsUsedUnlessThePolicyRefusesIt(t *testing.T) {
 	require.Equal(t, resolution.Failed, resolution.Resolve(w.in).Outcome)
 }
 
-func TestOnlyTrueHidesGlobalCatalogs(t *testing.T) {
+func TestGlobalCatalogsAreHiddenOnlyByTheValueTrue(t *testing.T) {
 	for _, value := range []string{"1", "TRUE", " true"} {
 		w := newWorld(chain()...).sub("a/stable").group(func(g *operatorsv1.OperatorGroup) {
 			g.Annotations = map[string]string{"olm.operatorframework.io/exclude-global-namespace-resolution": value}
@@ -71,7 +71,7 @@ func TestOnlyTrueHidesGlobalCatalogs(t *testing.T) {
 	}
 }
 
-func TestWithoutDefaultChannelTheNameDecides(t *testing.T) {
+func TestFirstChannelByNameIsUsedWithoutADefaultChannel(t *testing.T) {
 	list := packages(line("a/z", "a1", ""), line("a/b", "a2", ""))
 	list[0].DefaultChannel = ""
 	built, diagnostics := resolution.Build(list)
@@ -80,7 +80,7 @@ func TestWithoutDefaultChannelTheNameDecides(t *testing.T) {
 	require.Equal(t, resolution.ReasonInvalidContent, diagnostics[0].Reason)
 }
 
-func TestEdgesToOneselfAreReported(t *testing.T) {
+func TestBundlesThatReplaceThemselvesAreReported(t *testing.T) {
 	built, diagnostics := content(entry{in: "a/s", name: "a1", version: "1.0.0", replaces: "a1", skips: []string{"a1"}})
 	require.Equal(t, []string{"a1"}, built.Chain("a", "s"))
 	require.NotEmpty(t, diagnostics)
@@ -99,10 +99,10 @@ func TestTheLongestNames(t *testing.T) {
 	require.Len(t, res.Generated[0].Name, 253)
 }
 
-// TestProjectedPropertiesAreThoseOfTheBundle has a case of OLM.
+// TestProjectedPropertiesMatchTheBundle has a case of OLM.
 //
 // OLM's case: a catalog's bundle: properties, default channel.
-func TestProjectedPropertiesAreThoseOfTheBundle(t *testing.T) {
+func TestProjectedPropertiesMatchTheBundle(t *testing.T) {
 	w := newWorld(line("a/s", "a1", "", property("olm.maxOpenShiftVersion", `"4.20"`), property(resolution.PropertyBundleObject, `{"data":"e30="}`))).sub("a/s")
 	var types []string
 	for _, p := range resolution.Resolve(w.in).Operators[0].Bundle.Properties {
@@ -111,7 +111,7 @@ func TestProjectedPropertiesAreThoseOfTheBundle(t *testing.T) {
 	require.Equal(t, []string{resolution.PropertyPackage, "olm.maxOpenShiftVersion"}, types, "unknown ones are carried along, manifests are not")
 }
 
-func TestChannelsOfOnePackageDoNotDisturbEachOther(t *testing.T) {
+func TestChannelsOfOnePackageAreIndependent(t *testing.T) {
 	good := []entry{line("a/good", "a1", ""), line("a/good", "a2", "a1")}
 	w := newWorld(append(good, line("a/bad", "a1", ""), line("a/bad", "a2", ""))...).sub("a/good")
 	res := resolution.Resolve(w.in)
@@ -132,7 +132,7 @@ func hasReason(list []olmcore.Diagnostic, reason string) bool {
 // byName ignores the order of bundles, which means nothing.
 var byName = cmpopts.SortSlices(func(a, b resolution.Bundle) bool { return a.Name < b.Name })
 
-func TestWhatIsWrittenIsReadAgain(t *testing.T) {
+func TestWrittenCatalogsAreReadAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for _, c := range drawNamespace(t, small).catalogs {
 			var text bytes.Buffer

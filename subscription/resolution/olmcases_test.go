@@ -57,10 +57,10 @@ func TestSmallProblems(t *testing.T) {
 	})
 }
 
-// TestExcludedProvidersArePassedOver has a case of OLM.
+// TestExcludedProvidersAreNotChosen has a case of OLM.
 //
 // OLM's case: a list of allowed bundles: all, some, none, and what is installed.
-func TestExcludedProvidersArePassedOver(t *testing.T) {
+func TestExcludedProvidersAreNotChosen(t *testing.T) {
 	w := newWorld(line("a/s", "a1", "", requires("K")), line("b/s", "b1", "", provides("K")), line("c/s", "c1", "", provides("K"))).sub("a/s")
 	w.in.Exclude = refuse{"b1": "b1 no"}
 	require.Equal(t, "Resolved\ninstall a1 from global/cat a/s for a\ninstall c1 from global/cat c/s required by a1\ngenerate c-s-cat-global: c/s at c1\na: nothing -> a1, currentCSV a1", describe(resolution.Resolve(w.in)))
@@ -70,7 +70,7 @@ func TestExcludedProvidersArePassedOver(t *testing.T) {
 	require.Equal(t, "Resolved\ninstall a1 from global/cat a/s for a\na: nothing -> a1, currentCSV a1", describe(resolution.Resolve(w.in)), "what is installed is not asked about")
 }
 
-func TestGeneratedNamesAreValidAndApart(t *testing.T) {
+func TestGeneratedNamesAreValidAndUnique(t *testing.T) {
 	names := rapid.StringMatching(`[a-zA-Z0-9._/\-äß 名]{1,20}`)
 	rapid.Check(t, func(t *rapid.T) {
 		var lines []entry

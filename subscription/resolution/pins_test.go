@@ -69,21 +69,21 @@ func TestASubscriptionStaysInsideItsVersionRange(t *testing.T) {
 	}
 }
 
-func TestAllVersionRangesOfASubscriptionHaveToAgree(t *testing.T) {
+func TestAllVersionRangesOfASubscriptionApply(t *testing.T) {
 	w := newWorld(jumps()...).sub("a/stable", has("a1"), within("<=3.0.0")).csv("a", "a1", nil)
 	w.in.Pins = []resolution.Pin{{Subscription: "a", Range: "!=3.0.0"}, {Subscription: "b", Range: "1.0.0"}}
 	require.Equal(t, "Resolved\ninstall a2 from global/cat a/stable replacing a1 for a\na: a1 -> a2, currentCSV a2\n"+
 		"held back a: Pinned the version range \"<=3.0.0\" (annotation olmcore/version-range)\nInvalidPin b", describe(resolution.Resolve(w.in)))
 }
 
-func TestAVersionRangeAllowsNothingThatTheSpecDoesNot(t *testing.T) {
+func TestVersionRangeOnlyRestrictsTheSpec(t *testing.T) {
 	starts := newWorld(chain()...).sub("a/stable", starting("a1"), within(">=2.0.0"))
 	require.Contains(t, describe(resolution.Resolve(starts.in)), "a: nothing -> nothing, failed")
 	elsewhere := newWorld(append(chain(), line("a/beta", "a9", "a3"))...).sub("a/stable", has("a3"), within(">=9.0.0")).csv("a", "a3", nil)
 	require.Equal(t, "Unchanged\na: a3 -> a3", describe(resolution.Resolve(elsewhere.in)))
 }
 
-func TestAnUnreadableVersionRangeHoldsItsSubscriptionAlone(t *testing.T) {
+func TestInvalidVersionRangeBlocksOnlyItsSubscription(t *testing.T) {
 	w := newWorld(append(chain(), line("b/stable", "b1", ""))...).sub("a/stable", within("latest")).sub("b/stable")
 	res := resolution.Resolve(w.in)
 	require.Equal(t, resolution.Resolved, res.Outcome)
@@ -95,7 +95,7 @@ func TestAnUnreadableVersionRangeHoldsItsSubscriptionAlone(t *testing.T) {
 	require.Equal(t, `metadata.annotations["olmcore/version-range"]`, d.Path)
 }
 
-func TestADependencyDoesNotBringWhatAVersionRangeForbids(t *testing.T) {
+func TestDependencyRespectsTheVersionRange(t *testing.T) {
 	lines := append(chain(), line("b/stable", "b1", "", requiresPackage("a", ">=3.0.0")), line("c/stable", "c1", "", requiresPackage("a", ">=2.0.0")))
 	w := newWorld(lines...).sub("a/stable", has("a1"), within("<=2.0.0")).csv("a", "a1", nil).sub("b/stable")
 	res := resolution.Resolve(w.in)
@@ -107,7 +107,7 @@ func TestADependencyDoesNotBringWhatAVersionRangeForbids(t *testing.T) {
 	require.Len(t, resolution.Resolve(w.in).Operators, 2)
 }
 
-func TestAHeldBackUpgradeSaysWhichVersionRange(t *testing.T) {
+func TestHeldBackUpgradeNamesTheVersionRange(t *testing.T) {
 	w := newWorld(chain()...).sub("a/stable", has("a2"), within("<3.0.0")).csv("a", "a2", nil)
 	held := resolution.Resolve(w.in).HeldBack
 	require.Equal(t, []resolution.HeldBack{{
@@ -130,8 +130,9 @@ func TestVersionRangesChangeTheFingerprint(t *testing.T) {
 	require.NotEqual(t, before, w.in.Fingerprint(), "the generation of a Subscription stays the same when its annotations change")
 }
 
-// TestNoVersionRangeLeadsOutOfItself: whatever comes is inside, and a range that allows everything changes nothing.
-func TestNoVersionRangeLeadsOutOfItself(t *testing.T) {
+// TestSelectedVersionsAreInsideTheVersionRange: whatever comes is inside, and a range that allows everything
+// changes nothing.
+func TestSelectedVersionsAreInsideTheVersionRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		in := n.input()

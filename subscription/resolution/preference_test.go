@@ -16,10 +16,10 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// TestNothingIsSelectedForWhatIsMetAlready has a case of OLM.
+// TestNoBundleIsSelectedForASatisfiedDependency has a case of OLM.
 //
 // OLM's case: one alternative, although two would do.
-func TestNothingIsSelectedForWhatIsMetAlready(t *testing.T) {
+func TestNoBundleIsSelectedForASatisfiedDependency(t *testing.T) {
 	dependencies := 0
 	rapid.Check(t, func(t *rapid.T) {
 		for range 20 { // few namespaces have dependencies
@@ -59,7 +59,7 @@ func (c inChannel) Exclude(op olmcore.Operator) string {
 	return ""
 }
 
-func TestOfTwoInstalledVersionsTheNewerOneIsReplaced(t *testing.T) {
+func TestNewerOfTwoInstalledVersionsIsReplaced(t *testing.T) {
 	for older, younger := range map[string]string{"a1": "a2", "a2": "a1"} {
 		w := newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1"), entry{in: "a/s", name: "a3", version: "3.0.0", replaces: "a2", skips: []string{"a1"}}).
 			sub("a/s", named("x"), aged(1), has(older)).sub("a/s", named("y"), aged(2), has(younger)).csv("a", "a1", nil).csv("a", "a2", nil)
@@ -70,7 +70,7 @@ func TestOfTwoInstalledVersionsTheNewerOneIsReplaced(t *testing.T) {
 	}
 }
 
-func TestOfEqualCopiesThatOfTheDefaultChannelIsChosen(t *testing.T) {
+func TestDefaultChannelIsPreferredForEqualBundles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		channels := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"alpha", "beta", "stable", "zeta"}), 2, 4, rapid.ID).Draw(t, "channels")
 		versions := rapid.IntRange(1, 3).Draw(t, "versions")
@@ -138,10 +138,10 @@ func relevantOf(res resolution.Result) relevant {
 	return r
 }
 
-// TestWhatIsNotAskedForIsInvisible has a case of OLM.
+// TestUnrequestedPackagesDoNotChangeTheAnswer has a case of OLM.
 //
 // OLM's case: what is not asked for is not selected.
-func TestWhatIsNotAskedForIsInvisible(t *testing.T) {
+func TestUnrequestedPackagesDoNotChangeTheAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		before := n.input()

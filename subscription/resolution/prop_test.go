@@ -43,10 +43,10 @@ func installedAnew(solution []*oracleEntry) []string {
 	return list
 }
 
-// TestTheFirstSolutionOfTheWholeTreeIsChosen has cases of OLM.
+// TestFirstSolutionOfTheSearchTreeIsChosen has cases of OLM.
 //
 // OLM's cases: preferences with two dependencies each; what was undone leaves no demands behind.
-func TestTheFirstSolutionOfTheWholeTreeIsChosen(t *testing.T) {
+func TestFirstSolutionOfTheSearchTreeIsChosen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		in := n.input()
@@ -72,7 +72,7 @@ func TestTheFirstSolutionOfTheWholeTreeIsChosen(t *testing.T) {
 	})
 }
 
-func TestSatisfiableExactlyWhenSomeSubsetIsAModel(t *testing.T) {
+func TestSolutionExistsExactlyIfTheOracleFindsOne(t *testing.T) {
 	tiny := sizes{catalogs: 1, packages: 3, channels: 1, chain: 3, subs: 3, csvs: 2, kinds: 3}
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Custom(func(t *rapid.T) *namespace { return drawNamespace(t, tiny) }).
@@ -124,10 +124,10 @@ func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 	})
 }
 
-// TestInputsStayAsTheyAreAndCallsDoNotDisturbEachOther has a case of OLM.
+// TestConcurrentCallsDoNotModifyTheInput has a case of OLM.
 //
 // OLM's case: content in parallel, stale, and gone.
-func TestInputsStayAsTheyAreAndCallsDoNotDisturbEachOther(t *testing.T) {
+func TestConcurrentCallsDoNotModifyTheInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		in := n.input()
@@ -154,7 +154,7 @@ func TestInputsStayAsTheyAreAndCallsDoNotDisturbEachOther(t *testing.T) {
 	})
 }
 
-func TestWhatIsSelectedIsAModel(t *testing.T) {
+func TestSelectionSatisfiesEveryConstraint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		in := n.input()
@@ -229,7 +229,7 @@ func sound(in resolution.Input, res resolution.Result) error {
 	return nil
 }
 
-func TestApplyingResultsComesToAnEnd(t *testing.T) {
+func TestApplyingResultsConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		w := &walk{n.input()}
@@ -328,7 +328,7 @@ func TestOneFailureDoesNotStopTheOthers(t *testing.T) {
 	})
 }
 
-func TestHeldBackNamesExactlyThoseWithoutTheirBest(t *testing.T) {
+func TestHeldBackContainsExactlyTheSubscriptionsWithoutTheirBestBundle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		in := n.input()
@@ -376,10 +376,10 @@ func TestUnrelatedContentChangesNothing(t *testing.T) {
 	})
 }
 
-// TestHidingGlobalCatalogsIsTheSameAsNotHavingThem has a case of OLM.
+// TestHiddenGlobalCatalogsHaveNoEffect has a case of OLM.
 //
 // OLM's case: hiding global catalogs makes a broken one harmless.
-func TestHidingGlobalCatalogsIsTheSameAsNotHavingThem(t *testing.T) {
+func TestHiddenGlobalCatalogsHaveNoEffect(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		hidden := n.input()

@@ -15,9 +15,9 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// TestAPublicationElsewhereChangesNoAnswer: whatever is published, changed or withdrawn, and whatever becomes of a
+// TestUnrelatedPublicationsChangeNoAnswer: whatever is published, changed or withdrawn, and whatever becomes of a
 // catalog, an answer with the same fingerprint is the same answer with the same reasons.
-func TestAPublicationElsewhereChangesNoAnswer(t *testing.T) {
+func TestUnrelatedPublicationsChangeNoAnswer(t *testing.T) {
 	kept := 0
 	rapid.Check(t, func(t *rapid.T) {
 		s := small
@@ -103,8 +103,9 @@ func drawChange(t *rapid.T, s sizes, before []resolution.Package, c *resolution.
 	return what
 }
 
-// TestWhichPublicationsCount is the table of what an answer depends on, for a namespace that follows package a.
-func TestWhichPublicationsCount(t *testing.T) {
+// TestWhichPublicationsChangeTheFingerprint is the table of what an answer depends on, for a namespace that follows
+// package a.
+func TestWhichPublicationsChangeTheFingerprint(t *testing.T) {
 	follows := line("a/s", "a1", "", requires("K"))
 	for name, tt := range map[string]struct {
 		before, published []resolution.Package
@@ -134,9 +135,9 @@ func TestWhichPublicationsCount(t *testing.T) {
 	}
 }
 
-// TestWhatBecomesOfACatalogCounts is the table of what else an answer depends on, for a namespace that follows package
-// a of global/cat, which requires K, where two catalogs are of one content.
-func TestWhatBecomesOfACatalogCounts(t *testing.T) {
+// TestWhichCatalogChangesChangeTheFingerprint is the table of what else an answer depends on, for a namespace that
+// follows package a of global/cat, which requires K, where two catalogs are of one content.
+func TestWhichCatalogChangesChangeTheFingerprint(t *testing.T) {
 	all := []entry{line("a/s", "a1", "", requires("K")), line("a/t", "a1", ""), line("b/s", "b1", "", provides("K")), line("b/t", "b1", ""), line("c/s", "c1", ""), line("c/t", "c1", "")}
 	publish := func(catalog int, change func(map[string]*resolution.Package)) func(*resolution.Input) {
 		return func(in *resolution.Input) {
@@ -190,9 +191,9 @@ func TestWhatBecomesOfACatalogCounts(t *testing.T) {
 	}
 }
 
-// TestTheProviderOfOneOfTwoEqualCatalogsCounts: two catalogs may be one value, and what one of them loses is missed
-// there.
-func TestTheProviderOfOneOfTwoEqualCatalogsCounts(t *testing.T) {
+// TestProvidersOfEqualCatalogsAreTrackedSeparately: two catalogs may be one value, and what one of them loses is
+// missed there.
+func TestProvidersOfEqualCatalogsAreTrackedSeparately(t *testing.T) {
 	lines := []entry{line("a/s", "a1", "", requires("K")), line("b/s", "b1", "", provides("K"))}
 	w := newWorld(lines...).catalog("global/dog", 0).sub("a/s", from("global/dog"))
 	w.in.Catalogs[1].Content = w.in.Catalogs[0].Content
@@ -202,9 +203,9 @@ func TestTheProviderOfOneOfTwoEqualCatalogsCounts(t *testing.T) {
 	require.NotEqual(t, fingerprint, w.in.Fingerprint())
 }
 
-// TestWhatAProposalNeedsCounts: the package that a Subscription is told to follow instead requires what another catalog
-// has.
-func TestWhatAProposalNeedsCounts(t *testing.T) {
+// TestRequirementsOfAProposalChangeTheFingerprint: the package that a Subscription is told to follow instead
+// requires what another catalog has.
+func TestRequirementsOfAProposalChangeTheFingerprint(t *testing.T) {
 	for name, more := range map[string][]entry{"nothing": nil, "what it requires": {line("b/s", "b1", "", provides("K"))}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(line("database/s", "a1", "", requires("K"))).catalog("ns/other", 0, line("z/s", "z1", "")).sub("databese/s")
@@ -217,9 +218,9 @@ func TestWhatAProposalNeedsCounts(t *testing.T) {
 	}
 }
 
-// TestOnlyWhoIsConcernedResolvesAgain: of a hundred namespaces that follow a package each, a version of one package
-// concerns the one.
-func TestOnlyWhoIsConcernedResolvesAgain(t *testing.T) {
+// TestOnlyAffectedNamespacesResolveAgain: of a hundred namespaces that follow a package each, a version of one
+// package concerns the one.
+func TestOnlyAffectedNamespacesResolveAgain(t *testing.T) {
 	const count = 100
 	publish := func(newest int) *resolution.Catalog {
 		var lines []entry

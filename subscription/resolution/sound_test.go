@@ -106,7 +106,7 @@ func wanted(in resolution.Input, res resolution.Result, op olmcore.Operator) err
 	return nil
 }
 
-func TestEverybodyGetsTheBestWhenThatIsPossible(t *testing.T) {
+func TestEverySubscriptionGetsItsBestBundleIfPossible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		o := newOracle(n, false)
@@ -153,10 +153,10 @@ func TestASubscriptionAloneGetsItsFirstPossibleCandidate(t *testing.T) {
 	})
 }
 
-// TestOutcomesSayWhatIsThere has cases of OLM.
+// TestOutcomeHasASolutionOrAFailure has cases of OLM.
 //
 // OLM's cases: the text of no, one and several rules; either success or failure.
-func TestOutcomesSayWhatIsThere(t *testing.T) {
+func TestOutcomeHasASolutionOrAFailure(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t, small).input()
 		in.Policy.MessageLimit = -1
@@ -182,7 +182,7 @@ func TestOutcomesSayWhatIsThere(t *testing.T) {
 	})
 }
 
-func TestNoRuleOfACoreCanBeLeftOut(t *testing.T) {
+func TestCoresAreMinimal(t *testing.T) {
 	cores := 0
 	rapid.Check(t, func(t *rapid.T) {
 		rules, err := resolution.CheckCore(drawNamespace(t, small).input())
@@ -196,7 +196,7 @@ func TestNoRuleOfACoreCanBeLeftOut(t *testing.T) {
 	t.Logf("%d cores", cores)
 }
 
-func TestCopiesStartingCSVsAndOddPropertiesDoNotMatter(t *testing.T) {
+func TestIrrelevantObjectsDoNotChangeTheAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		before, err := json.Marshal(packagesOf(n))
@@ -259,7 +259,7 @@ func reordered(r *rand.Rand, properties []olmcore.Property) []olmcore.Property {
 	return out
 }
 
-func TestACatalogWithoutContentOrSubscribersMovesNoTarget(t *testing.T) {
+func TestUnusedCatalogsDoNotChangeTheAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		in := n.input()

@@ -52,9 +52,9 @@ func (l *looks) Exclude(olmcore.Operator) string {
 	return ""
 }
 
-// TestEachLookIsCounted: looking at an entry is at least most of a step, and where nothing is in the way there is not
-// much else. BenchmarkSteps shows how long the steps of these namespaces take.
-func TestEachLookIsCounted(t *testing.T) {
+// TestEveryReadOfAnEntryIsAStep: looking at an entry is at least most of a step, and where nothing is in the way
+// there is not much else. BenchmarkSteps shows how long the steps of these namespaces take.
+func TestEveryReadOfAnEntryIsAStep(t *testing.T) {
 	for name, in := range unlike(t) {
 		l := &looks{}
 		in.Exclude = l

@@ -77,7 +77,7 @@ func TestWhatIf(t *testing.T) {
 	}
 }
 
-func TestChangesComeOneAfterTheOther(t *testing.T) {
+func TestWhatIfAppliesChangesInOrder(t *testing.T) {
 	lines := append(chain(), line("a/beta", "a4", "a3"))
 	w := newWorld(lines...).sub("a/stable", has("a3")).csv("a", "a3", nil)
 	d, err := resolution.WhatIf(w.in, resolution.Change{Subscription: "a", Channel: "beta"}, resolution.Change{Subscription: "a", VersionRange: new("<4.0.0")})
@@ -85,7 +85,7 @@ func TestChangesComeOneAfterTheOther(t *testing.T) {
 	require.Equal(t, "a: a3 -> a3 (Pinned)\n", differs(d))
 }
 
-func TestAChangeOfWhatIsNotThereIsAnError(t *testing.T) {
+func TestWhatIfRejectsChangesOfMissingObjects(t *testing.T) {
 	w := newWorld(chain()...).sub("a/stable")
 	for want, change := range map[string]resolution.Change{
 		`there is no Subscription "x"`:         {Subscription: "x", Channel: "beta"},
@@ -100,8 +100,8 @@ func TestAChangeOfWhatIsNotThereIsAnError(t *testing.T) {
 	}
 }
 
-// TestWhatIfChangesNothing: the input stays as it is, and two answers that are the same have no difference.
-func TestWhatIfChangesNothing(t *testing.T) {
+// TestWhatIfDoesNotModifyTheInput: the input stays as it is, and two answers that are the same have no difference.
+func TestWhatIfDoesNotModifyTheInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t, small).input()
 		before := in

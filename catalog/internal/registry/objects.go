@@ -367,7 +367,7 @@ func (r *Registry) repairRoleBinding() olmcore.Action {
 	case !mayUpdate(r.Source, observed) || hasRole && hasSubjects && hasMetadata(r.Source, observed, needed):
 		return nil
 	case !hasRole:
-		return olmcore.DeleteOf(observed, differs("it refers to another role and is made anew"))
+		return olmcore.DeleteOf(observed, differs("it references another role and is created again"))
 	}
 	after := observed.DeepCopy()
 	repairMetadata(r.Source, after, needed)

@@ -66,8 +66,8 @@ func TestPodHashesAreThoseOfOLM(t *testing.T) {
 	}
 }
 
-// TestMemoryLimitsAreWhatTheGoRuntimeAccepts checks the value of GOMEMLIMIT for memory targets.
-func TestMemoryLimitsAreWhatTheGoRuntimeAccepts(t *testing.T) {
+// TestMemoryLimitsAreValidForTheGoRuntime checks the value of GOMEMLIMIT for memory targets.
+func TestMemoryLimitsAreValidForTheGoRuntime(t *testing.T) {
 	for target, want := range map[string]string{
 		"5Mi": "5MiB", "512Mi": "512MiB", "1Gi": "1GiB", "512M": "512000000B", "1G": "1000000000B", "1e9": "1000000000B", "1500m": "2B", "100": "100B", "2Pi": "2251799813685248B",
 		"0": "0B", "8388607Ti": "8388607TiB", "10000000001G": "9223372036854775807B", "8388608Ti": "9223372036854775807B",

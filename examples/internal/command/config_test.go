@@ -198,7 +198,7 @@ func TestAFileThatCannotBeUsedIsRefusedWithItsPath(t *testing.T) {
 		"too many replicas": {"catalog: {replicas: 6}", "catalog.replicas: is not between 1 and 5"},
 		"a user that is none": {
 			"catalog: {workloadUserID: -2}",
-			"catalog.workloadUserID: is negative, and not the -1 of NoWorkloadUser",
+			"catalog.workloadUserID: is negative and not NoWorkloadUser (-1)",
 		},
 		"a duration without unit":     {"catalog: {nodeUnreachableGrace: 30}", "catalog.nodeUnreachableGrace:" + noDuration},
 		"a duration of words":         {"subscription: {missingGrace: soon}", "subscription.missingGrace:" + noDuration},

@@ -18,8 +18,9 @@ import (
 const (
 	bundleUnpacking    = "BundleUnpacking"
 	bundleUnpackFailed = "BundleUnpackFailed"
-	guidance           = ". Auto-retry: it is tried again every 5 minutes. Common causes: the image does not exist or cannot be pulled, or its Pod finds no node; " +
-		"to try at once, delete the failing Job with the label operatorframework.io/bundle-unpack-ref in the namespace of the catalog"
+	guidance           = ". Auto-retry: unpacking is retried every 5 minutes. Common causes: the image does not exist or cannot be pulled, " +
+		"or its Pod cannot be scheduled. " +
+		"To retry at once, delete the failed Job with the label operatorframework.io/bundle-unpack-ref in the namespace of the catalog"
 )
 
 // alphaImage is the image of alpha's bundle.

@@ -34,9 +34,9 @@ func statusOf(t require.TestingT, o olmcore.Object) rules.Status {
 	return r.Status
 }
 
-// TestASubscriptionIsAsHealthyAsItsNamespace: where its version works and its plan is complete, or waits for its
-// approval, what the Subscription alone says is what package health says.
-func TestASubscriptionIsAsHealthyAsItsNamespace(t *testing.T) {
+// TestSubscriptionRuleAgreesWithHealth checks that the rule for a Subscription alone agrees with package health if
+// the version works and its InstallPlan is complete or waits for approval.
+func TestSubscriptionRuleAgreesWithHealth(t *testing.T) {
 	v := vocabulary(map[string][]string{
 		"type":  {"ResolutionFailed", "BundleUnpackFailed", "BundleUnpacking", "InstallPlanPending", "InstallPlanMissing", "CatalogSourcesUnhealthy"},
 		"state": {"AtLatestKnown"}, "currentcsv": {"etcd.v1"}, "installedcsv": {"etcd.v1"},
@@ -78,8 +78,7 @@ func TestASubscriptionIsAsHealthyAsItsNamespace(t *testing.T) {
 	require.NotZero(t, met[rules.Degraded])
 }
 
-// TestAPlanIsAsHealthyAsWhoWaitsForIt.
-func TestAPlanIsAsHealthyAsWhoWaitsForIt(t *testing.T) {
+func TestInstallPlanRuleAgreesWithHealth(t *testing.T) {
 	v := vocabulary(map[string][]string{"phase": {"", "Planning", "RequiresApproval", "Installing", "Complete", "Failed", "Melting"}, "type": {"Installed"}})
 	rapid.Check(t, func(t *rapid.T) {
 		p := sample.Plan("p", "", sample.Manual(rapid.Int64Range(1, 2).Draw(t, "generation")), func(p *v1alpha1.InstallPlan) {
@@ -100,8 +99,7 @@ func TestAPlanIsAsHealthyAsWhoWaitsForIt(t *testing.T) {
 	})
 }
 
-// TestAVersionIsAsHealthyAsWhoFollowsIt.
-func TestAVersionIsAsHealthyAsWhoFollowsIt(t *testing.T) {
+func TestCSVRuleAgreesWithHealth(t *testing.T) {
 	v := vocabulary(map[string][]string{
 		"phase":  {"", "Pending", "InstallReady", "Installing", "Succeeded", "Failed", "Unknown", "Replacing", "Deleting"},
 		"reason": {"RequirementsNotMet", "OperatorConditionNotUpgradeable", "InstallWaiting", "ComponentUnhealthy"},
@@ -129,8 +127,7 @@ func TestAVersionIsAsHealthyAsWhoFollowsIt(t *testing.T) {
 	})
 }
 
-// TestACatalogIsAsHealthyAsItsSubscriptionsSay.
-func TestACatalogIsAsHealthyAsItsSubscriptionsSay(t *testing.T) {
+func TestCatalogRuleAgreesWithHealth(t *testing.T) {
 	for _, state := range []string{"READY", "CONNECTING", "TRANSIENT_FAILURE", "IDLE", "SHUTDOWN"} {
 		c := sample.Catalog("olm", "cool", true)
 		c.Status.GRPCConnectionState.LastObservedState = state

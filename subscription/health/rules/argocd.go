@@ -12,8 +12,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// luaHead are the functions that a script needs. Argo CD runs it without the library of strings, and a list or a map of
-// the object may be anything.
+// luaHead contains the functions that a script needs. Argo CD provides no string library, and fields of the object may
+// have any type.
 const luaHead = `-- Health of %[1]s objects for Argo CD, written from the table of
 -- github.com/olmcore/olm/subscription/health/rules: change it there.
 -- Key in argocd-cm: resource.customizations.health.%[2]s_%[1]s
@@ -100,7 +100,7 @@ func noTable(kind string) error {
 	return &olmcore.InputError{Field: "kind", Problem: fmt.Sprintf("is %q, for which there is no table", kind)}
 }
 
-// lua writes what must hold for a row.
+// lua returns the condition of a row.
 func (r *Row) lua() string {
 	all := make([]string, len(r.When))
 	for i := range r.When {
@@ -109,7 +109,7 @@ func (r *Row) lua() string {
 	return strings.Join(all, " and ")
 }
 
-// lua writes a Test.
+// lua returns the condition of a Test.
 func (t *Test) lua() string {
 	var all []string
 	switch {
@@ -163,7 +163,7 @@ func (r *Row) luaMessage() string {
 	return text
 }
 
-// luaAt writes the value at a path of the object.
+// luaAt returns the expression for the value at a path of the object.
 func luaAt(path string) string {
 	return "at(obj, " + strings.Trim(luaList(strings.Split(path, ".")), "{}") + ")"
 }

@@ -89,7 +89,7 @@ func (t *Test) holds(object map[string]any) bool {
 	return holds != t.Not
 }
 
-// find returns the first entry of status.conditions that the Test is about; nil for none.
+// find returns the first entry of status.conditions that matches the Test, or nil if there is none.
 func (t *Test) find(object map[string]any) map[string]any {
 	conditions, _ := valueAt(object, "status.conditions").([]any)
 	for _, entry := range conditions {
@@ -123,7 +123,7 @@ func (r *Row) say(object map[string]any) string {
 	return b.String()
 }
 
-// condition returns the first Test of a row that is about a condition; nil for none.
+// condition returns the first Test of a row that has a Condition, or nil if there is none.
 func (r *Row) condition() *Test {
 	if i := slices.IndexFunc(r.When, func(t Test) bool { return t.Condition != "" && !t.Not }); i >= 0 {
 		return &r.When[i]
@@ -131,13 +131,13 @@ func (r *Row) condition() *Test {
 	return nil
 }
 
-// textOf returns the text at a path, empty when there is none.
+// textOf returns the string at a path. It is empty if there is none.
 func textOf(object map[string]any, path string) string {
 	text, _ := valueAt(object, path).(string)
 	return text
 }
 
-// valueAt returns what is at a path, nil when there is nothing.
+// valueAt returns the value at a path, or nil if there is none.
 func valueAt(object map[string]any, path string) any {
 	var value any = object
 	for _, key := range strings.Split(path, ".") {

@@ -21,7 +21,7 @@ func ExampleOf() {
 		panic(err)
 	}
 	fmt.Println(r.Status, r.KStatus(), r.Message)
-	// Output: Suspended InProgress InstallPlan install-x2 waits for its approval
+	// Output: Suspended InProgress InstallPlan install-x2 waits for approval
 }
 
 func ExampleArgoCD() {

@@ -19,9 +19,9 @@ import (
 	"github.com/olmcore/olm/subscription/health/rules"
 )
 
-// TestTheFilesAreThoseOfTheTables compares the folders argocd and flux with what the tables come to; OLMCORE_UPDATE=1
-// rewrites them.
-func TestTheFilesAreThoseOfTheTables(t *testing.T) {
+// TestGeneratedFilesMatchTheTables compares the folders argocd and flux with the tables. OLMCORE_UPDATE=1 rewrites
+// them.
+func TestGeneratedFilesMatchTheTables(t *testing.T) {
 	config := `# Health of OLM's objects in Argo CD: merge data into the ConfigMap argocd-cm.
 apiVersion: v1
 kind: ConfigMap
@@ -82,8 +82,8 @@ spec:
 	}
 }
 
-// TestTheYAMLHoldsTheScripts reads the two YAML files as Argo CD and Flux do.
-func TestTheYAMLHoldsTheScripts(t *testing.T) {
+// TestYAMLContainsTheScripts reads the two YAML files as Argo CD and Flux do.
+func TestYAMLContainsTheScripts(t *testing.T) {
 	var config struct{ Data map[string]string }
 	var flux struct {
 		Spec struct{ HealthCheckExprs []rules.HealthCheck }
@@ -117,8 +117,8 @@ func indented(text, by string) string {
 	return b.String()
 }
 
-// TestEachRow has one object for each row of each table, and what is said of it.
-func TestEachRow(t *testing.T) {
+// TestHealthOfAnObjectForEachRow checks one object for each row of each table.
+func TestHealthOfAnObjectForEachRow(t *testing.T) {
 	conditions := func(kind, status, reason, message string) []any {
 		return []any{nil, "x", map[string]any{"type": "Other", "status": "True"}, map[string]any{"type": kind, "status": status, "reason": reason, "message": message}}
 	}
@@ -133,8 +133,9 @@ func TestEachRow(t *testing.T) {
 		{"Subscription", object{"metadata": object{"deletionTimestamp": "2026-03-01T10:00:00Z"}}, "Progressing Deleting InProgress: the Subscription is being deleted"},
 		{"Subscription", object{}, "Degraded InvalidSpec Failed: the Subscription names no package"},
 		{"Subscription", sub(object{"state": "AtLatestKnown", "conditions": conditions("InstallPlanFailed", "True", "x", "step broke")}), "Degraded InstallPlanFailed Failed: step broke"},
-		{"Subscription", sub(object{"installPlanRef": object{"name": "p"}, "conditions": conditions("InstallPlanPending", "True", "RequiresApproval", "x")}), "Suspended RequiresApproval InProgress: InstallPlan p waits for its approval"},
-		{"Subscription", sub(object{"currentCSV": "etcd.v1", "installPlanRef": object{"name": "p"}, "conditions": conditions("InstallPlanPending", "True", "Installing", "")}), "Progressing InstallPlanPending InProgress: InstallPlan p brings etcd.v1"},
+		{"Subscription", sub(object{"installPlanRef": object{"name": "p"}, "conditions": conditions("InstallPlanPending", "True", "RequiresApproval", "x")}),
+			"Suspended RequiresApproval InProgress: InstallPlan p waits for approval"},
+		{"Subscription", sub(object{"currentCSV": "etcd.v1", "installPlanRef": object{"name": "p"}, "conditions": conditions("InstallPlanPending", "True", "Installing", "")}), "Progressing InstallPlanPending InProgress: InstallPlan p installs etcd.v1"},
 		{"Subscription", sub(object{"conditions": conditions("ResolutionFailed", "True", "x", "no operators found")}), "Degraded ResolutionFailed InProgress: no operators found"},
 		{"Subscription", sub(object{"conditions": conditions("BundleUnpackFailed", "True", "x", "")}), "Degraded BundleUnpackFailed InProgress: a bundle cannot be unpacked"},
 		{"Subscription", sub(object{"conditions": conditions("BundleUnpacking", "True", "x", "")}), "Progressing BundleUnpacking InProgress: bundles are being unpacked"},
@@ -147,15 +148,17 @@ func TestEachRow(t *testing.T) {
 		{"Subscription", sub(nil), "Progressing Resolving InProgress: the namespace has to be resolved"},
 		{"InstallPlan", object{"metadata": object{"deletionTimestamp": "x"}}, "Progressing Deleting InProgress: the InstallPlan is being deleted"},
 		{"InstallPlan", of(object{"phase": "Complete"}), "Healthy Complete Current: all steps are done"},
-		{"InstallPlan", of(object{"phase": "Failed", "conditions": conditions("Installed", "False", "Superseded", "")}), "Healthy Superseded Current: another InstallPlan took its place"},
+		{"InstallPlan", of(object{"phase": "Failed", "conditions": conditions("Installed", "False", "Superseded", "")}),
+			"Healthy Superseded Current: another InstallPlan superseded it"},
 		{"InstallPlan", of(object{"phase": "Failed", "conditions": conditions("Installed", "False", "InstallComponentFailed", "step broke")}), "Degraded Failed Failed: step broke"},
 		{"InstallPlan", of(object{"phase": "Failed", "message": "bundle unpacking failed"}), "Degraded Failed Failed: bundle unpacking failed"},
 		{"InstallPlan", object{"spec": object{"approved": true}, "status": object{"phase": "RequiresApproval"}}, "Progressing Approved InProgress: it is approved and about to run"},
-		{"InstallPlan", object{"spec": object{"approved": "true"}, "status": object{"phase": "RequiresApproval"}}, "Suspended RequiresApproval InProgress: it waits for its approval: set spec.approved to true"},
+		{"InstallPlan", object{"spec": object{"approved": "true"}, "status": object{"phase": "RequiresApproval"}},
+			"Suspended RequiresApproval InProgress: it waits for approval: set spec.approved to true"},
 		{"InstallPlan", of(object{"phase": "Installing", "conditions": conditions("Installed", "False", "InstallCheckFailed", "no OperatorGroup")}), "Progressing Installing InProgress: no OperatorGroup"},
 		{"InstallPlan", of(object{"phase": "Installing"}), "Progressing Installing InProgress: its steps are being applied"},
 		{"InstallPlan", of(object{"phase": "Planning"}), "Progressing Planning InProgress: its steps are being planned"},
-		{"InstallPlan", of(object{"phase": "Melting"}), "Unknown UnknownPhase InProgress: its phase Melting is not known"},
+		{"InstallPlan", of(object{"phase": "Melting"}), "Unknown UnknownPhase InProgress: its phase Melting is unknown"},
 		{"InstallPlan", of(object{"phase": 7.0}), "Progressing NotYetReconciled InProgress: it has no phase yet"},
 		{"ClusterServiceVersion", object{"metadata": object{"deletionTimestamp": "x"}}, "Progressing Deleting InProgress: the ClusterServiceVersion is being deleted"},
 		{"ClusterServiceVersion", of(object{"phase": "Succeeded"}), "Healthy Succeeded Current: the operator is installed"},
@@ -163,17 +166,18 @@ func TestEachRow(t *testing.T) {
 		{"ClusterServiceVersion", of(object{"phase": "Pending", "reason": "RequirementsNotMet"}), "Progressing RequirementsNotMet InProgress: requirements are not met"},
 		{"ClusterServiceVersion", of(object{"phase": "Pending", "reason": "OperatorConditionNotUpgradeable"}), "Progressing OperatorConditionNotUpgradeable InProgress: the operator that it replaces does not allow its upgrade"},
 		{"ClusterServiceVersion", of(object{"phase": "InstallReady"}), "Progressing Installing InProgress: the operator is being installed"},
-		{"ClusterServiceVersion", of(object{"phase": "Replacing"}), "Progressing Replacing InProgress: a newer version takes its place"},
-		{"ClusterServiceVersion", of(object{"phase": "Melting"}), "Unknown UnknownPhase InProgress: its phase Melting is not known"},
+		{"ClusterServiceVersion", of(object{"phase": "Replacing"}), "Progressing Replacing InProgress: a newer version replaces it"},
+		{"ClusterServiceVersion", of(object{"phase": "Melting"}), "Unknown UnknownPhase InProgress: its phase Melting is unknown"},
 		{"ClusterServiceVersion", of(nil), "Progressing NotYetReconciled InProgress: it has no phase yet"},
 		{"CatalogSource", object{"metadata": object{"deletionTimestamp": "x"}}, "Progressing Deleting InProgress: the CatalogSource is being deleted"},
 		{"CatalogSource", of(object{"reason": "SpecInvalidError", "message": "image and address unset"}), "Degraded Invalid Failed: image and address unset"},
 		{"CatalogSource", of(object{"connectionState": object{"lastObservedState": "READY"}}), "Healthy Ready Current: the registry answers"},
 		{"CatalogSource", of(object{"conditions": conditions("Available", "True", "x", "1 Pod serves")}), "Healthy Available Current: 1 Pod serves"},
-		{"CatalogSource", of(object{"conditions": conditions("Degraded", "True", "x", "")}), "Degraded Degraded InProgress: nothing serves"},
+		{"CatalogSource", of(object{"conditions": conditions("Degraded", "True", "x", "")}),
+			"Degraded Degraded InProgress: no registry Pod serves"},
 		{"CatalogSource", of(object{"connectionState": object{"lastObservedState": "TRANSIENT_FAILURE"}}), "Degraded Unreachable InProgress: the registry does not answer: TRANSIENT_FAILURE"},
 		{"CatalogSource", of(object{"connectionState": object{"lastObservedState": "IDLE"}}), "Progressing Connecting InProgress: the connection is IDLE"},
-		{"CatalogSource", of(object{"connectionState": nil}), "Progressing NotYetReconciled InProgress: nothing is known of the registry yet"},
+		{"CatalogSource", of(object{"connectionState": nil}), "Progressing NotYetReconciled InProgress: the registry has not been observed yet"},
 	} {
 		tc.o["apiVersion"], tc.o["kind"] = "operators.coreos.com/v1alpha1", tc.kind
 		r, err := rules.OfContent(tc.o)
@@ -182,8 +186,8 @@ func TestEachRow(t *testing.T) {
 	}
 }
 
-// TestOtherObjectsAreRefused, and the error names the field.
-func TestOtherObjectsAreRefused(t *testing.T) {
+// TestUnsupportedObjectsAreRejected checks that the error names the field.
+func TestUnsupportedObjectsAreRejected(t *testing.T) {
 	var none *v1alpha1.Subscription
 	for name, o := range map[string]olmcore.Object{
 		"nothing": nil, "a typed nothing": none, "another kind": &corev1.Pod{}, "no kind": &unstructured.Unstructured{},
@@ -200,8 +204,8 @@ func TestOtherObjectsAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
-// TestATableThatIsChangedIsACopy: a caller may change what Tables returned.
-func TestATableThatIsChangedIsACopy(t *testing.T) {
+// TestTablesReturnsACopy checks that a caller may modify the result of Tables.
+func TestTablesReturnsACopy(t *testing.T) {
 	rules.Tables()[0].Rows[0].Status = "Melting"
 	require.Equal(t, rules.Progressing, rules.Tables()[0].Rows[0].Status)
 }

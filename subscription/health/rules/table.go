@@ -88,17 +88,17 @@ var isLatest = Test{Field: "status.state", In: []string{v1alpha1.SubscriptionSta
 
 func not(t Test) Test { t.Not = true; return t }
 
-// subscriptions: a Subscription that waits for a plan does not wait for a resolution, which may fail for others; a plan
-// that was deleted after it was installed is no matter.
+// subscriptions is the table of Subscriptions. One that waits for an InstallPlan does not wait for a resolution, which
+// may fail because of others. An InstallPlan that was deleted after the installation does not matter.
 var subscriptions = Table{v1alpha1.SubscriptionKind, []Row{
 	isDeleted(v1alpha1.SubscriptionKind),
 	{When: []Test{{Field: "spec.name", Not: true}}, Status: Degraded, Reason: "InvalidSpec", Message: "the Subscription names no package"},
 	{When: []Test{isTrue(v1alpha1.SubscriptionInstallPlanFailed)}, Status: Degraded, Reason: "InstallPlanFailed",
 		Message: "InstallPlan {status.installPlanRef.name} failed", Says: SaysCondition},
 	{When: []Test{not(isLatest), {Condition: pending, Status: "True", Reasons: []string{"RequiresApproval"}}}, Status: Suspended,
-		Reason: "RequiresApproval", Message: "InstallPlan {status.installPlanRef.name} waits for its approval"},
+		Reason: "RequiresApproval", Message: "InstallPlan {status.installPlanRef.name} waits for approval"},
 	{When: []Test{not(isLatest), {Condition: pending, Status: "True"}}, Status: Progressing, Reason: "InstallPlanPending",
-		Message: "InstallPlan {status.installPlanRef.name} brings {status.currentCSV}", Says: SaysCondition},
+		Message: "InstallPlan {status.installPlanRef.name} installs {status.currentCSV}", Says: SaysCondition},
 	{When: []Test{isTrue(v1alpha1.SubscriptionResolutionFailed)}, Status: Degraded, Reason: "ResolutionFailed",
 		Message: "the namespace cannot be resolved", Says: SaysCondition, Passes: true},
 	{When: []Test{isTrue(v1alpha1.SubscriptionBundleUnpackFailed)}, Status: Degraded, Reason: "BundleUnpackFailed",
@@ -116,22 +116,24 @@ var subscriptions = Table{v1alpha1.SubscriptionKind, []Row{
 	{Status: Progressing, Reason: "Resolving", Message: "the namespace has to be resolved"},
 }}
 
-// installPlans: a plan that another one replaced before it ran has nothing left to do.
+// installPlans is the table of InstallPlans. One that was superseded before it started is Healthy, because it has
+// nothing left to do.
 var installPlans = Table{v1alpha1.InstallPlanKind, []Row{
 	isDeleted(v1alpha1.InstallPlanKind),
 	{When: phase("Complete"), Status: Healthy, Reason: "Complete", Message: "all steps are done"},
 	{When: append(phase("Failed"), Test{Condition: "Installed", Status: "False", Reasons: []string{"Superseded"}}), Status: Healthy,
-		Reason: "Superseded", Message: "another InstallPlan took its place", Says: SaysCondition},
+		Reason: "Superseded", Message: "another InstallPlan superseded it", Says: SaysCondition},
 	{When: append(phase("Failed"), Test{Condition: "Installed", Status: "False"}), Status: Degraded, Reason: "Failed",
 		Message: "a step failed", Says: SaysCondition},
 	{When: phase("Failed"), Status: Degraded, Reason: "Failed", Message: "a step failed", Says: "status.message"},
 	{When: append(phase("RequiresApproval"), Test{True: "spec.approved"}), Status: Progressing, Reason: "Approved", Message: "it is approved and about to run"},
-	{When: phase("RequiresApproval"), Status: Suspended, Reason: "RequiresApproval", Message: "it waits for its approval: set spec.approved to true"},
+	{When: phase("RequiresApproval"), Status: Suspended, Reason: "RequiresApproval",
+		Message: "it waits for approval: set spec.approved to true"},
 	{When: append(phase("Installing"), Test{Condition: "Installed", Status: "False"}), Status: Progressing, Reason: "Installing",
 		Message: "its steps are being applied", Says: SaysCondition},
 	{When: phase("Installing"), Status: Progressing, Reason: "Installing", Message: "its steps are being applied", Says: "status.message"},
 	{When: phase("Planning"), Status: Progressing, Reason: "Planning", Message: "its steps are being planned"},
-	{When: []Test{{Field: "status.phase"}}, Status: Unknown, Reason: "UnknownPhase", Message: "its phase {status.phase} is not known"},
+	{When: []Test{{Field: "status.phase"}}, Status: Unknown, Reason: "UnknownPhase", Message: "its phase {status.phase} is unknown"},
 	{Status: Progressing, Reason: "NotYetReconciled", Message: "it has no phase yet"},
 }}
 
@@ -144,12 +146,14 @@ var versions = Table{v1alpha1.ClusterServiceVersionKind, []Row{
 	{When: append(phase("Pending"), Test{Field: "status.reason", In: []string{string(v1alpha1.CSVReasonOperatorConditionNotUpgradeable)}}), Status: Progressing,
 		Reason: "OperatorConditionNotUpgradeable", Message: "the operator that it replaces does not allow its upgrade", Says: "status.message"},
 	{When: phase("Pending", "InstallReady", "Installing"), Status: Progressing, Reason: "Installing", Message: "the operator is being installed", Says: "status.message"},
-	{When: phase("Replacing", "Deleting"), Status: Progressing, Reason: "Replacing", Message: "a newer version takes its place", Says: "status.message"},
-	{When: []Test{{Field: "status.phase"}}, Status: Unknown, Reason: "UnknownPhase", Message: "its phase {status.phase} is not known"},
+	{When: phase("Replacing", "Deleting"), Status: Progressing, Reason: "Replacing",
+		Message: "a newer version replaces it", Says: "status.message"},
+	{When: []Test{{Field: "status.phase"}}, Status: Unknown, Reason: "UnknownPhase", Message: "its phase {status.phase} is unknown"},
 	{Status: Progressing, Reason: "NotYetReconciled", Message: "it has no phase yet"},
 }}
 
-// catalogs: a registry that starts refuses connections for a while, so that Flux goes on to wait.
+// catalogs is the table of CatalogSources. A registry that is starting rejects connections for a while, so Flux
+// continues to wait.
 var catalogs = Table{v1alpha1.CatalogSourceKind, []Row{
 	isDeleted(v1alpha1.CatalogSourceKind),
 	{When: []Test{{Field: "status.reason", In: []string{
@@ -158,15 +162,16 @@ var catalogs = Table{v1alpha1.CatalogSourceKind, []Row{
 	{When: []Test{{Field: "status.connectionState.lastObservedState", In: []string{"READY"}}}, Status: Healthy, Reason: "Ready",
 		Message: "the registry answers"},
 	{When: []Test{{Condition: "Available", Status: "True"}}, Status: Healthy, Reason: "Available", Message: "the registry serves", Says: SaysCondition},
-	{When: []Test{{Condition: "Degraded", Status: "True"}}, Status: Degraded, Reason: "Degraded", Message: "nothing serves", Says: SaysCondition, Passes: true},
+	{When: []Test{{Condition: "Degraded", Status: "True"}}, Status: Degraded, Reason: "Degraded",
+		Message: "no registry Pod serves", Says: SaysCondition, Passes: true},
 	{When: []Test{{Field: "status.connectionState.lastObservedState", In: []string{"TRANSIENT_FAILURE", "SHUTDOWN"}}}, Status: Degraded,
 		Reason: "Unreachable", Message: "the registry does not answer: {status.connectionState.lastObservedState}", Passes: true},
 	{When: []Test{{Field: "status.connectionState.lastObservedState"}}, Status: Progressing, Reason: "Connecting",
 		Message: "the connection is {status.connectionState.lastObservedState}"},
-	{Status: Progressing, Reason: "NotYetReconciled", Message: "nothing is known of the registry yet"},
+	{Status: Progressing, Reason: "NotYetReconciled", Message: "the registry has not been observed yet"},
 }}
 
-// tableOf returns the table of a kind; nil for one that has none.
+// tableOf returns the table of a kind, or nil if there is none.
 func tableOf(kind string) *Table {
 	for _, t := range []*Table{&subscriptions, &installPlans, &versions, &catalogs} {
 		if t.Kind == kind {
@@ -176,10 +181,10 @@ func tableOf(kind string) *Table {
 	return nil
 }
 
-// part is a piece of a message: a text, or the path of one.
+// part is a part of a message: a text, or the path of a string field.
 type part struct{ Text, Path string }
 
-// parts takes a message apart.
+// parts splits a message into its parts.
 func parts(template string) (all []part) {
 	for template != "" {
 		text, rest, found := strings.Cut(template, "{")

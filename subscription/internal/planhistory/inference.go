@@ -137,7 +137,7 @@ func eventsUntil(from position, v version) []event {
 		return []event{restored}
 	case from.stage == StageUnknown:
 		return []event{
-			unknown(gapUnknownPhase, "what the plan went through in an unknown phase is not known"), observed(from.stage, v),
+			unknown(gapUnknownPhase, "the stages of the InstallPlan during its unknown phase were not observed"), observed(from.stage, v),
 		}
 	case v.stage == StageUnknown:
 		return []event{observed(from.stage, v)}
@@ -145,7 +145,7 @@ func eventsUntil(from position, v version) []event {
 		edited := observed(from.stage, v)
 		edited.outOfBand = true
 		return []event{
-			unknown(gapOutOfBandEdit, "no controller takes a plan from "+string(from.stage)+" to "+string(v.stage)), edited,
+			unknown(gapOutOfBandEdit, "no controller moves an InstallPlan from "+string(from.stage)+" to "+string(v.stage)), edited,
 		}
 	case v.stage == StageFailed && relation.IsSuperseded(v.plan):
 		superseded := observed(from.stage, v)
@@ -209,9 +209,9 @@ func approval(plan *v1alpha1.InstallPlan) []event {
 	case plan.Spec.Approval != v1alpha1.ApprovalManual && plan.Generation < 2:
 		return nil
 	case plan.Spec.Approval != v1alpha1.ApprovalManual:
-		return []event{unknown(gapApprovalUnknown, "the plan's spec was edited, perhaps its approval mode")}
+		return []event{unknown(gapApprovalUnknown, "the spec of the InstallPlan was edited, possibly its approval")}
 	case !plan.Spec.Approved:
-		return []event{unknown(gapOutOfBandEdit, "the plan ran although it is not approved"), waited(olmcore.CertaintyAssumed)}
+		return []event{unknown(gapOutOfBandEdit, "the InstallPlan was executed although it is not approved"), waited(olmcore.CertaintyAssumed)}
 	case plan.Generation == 1:
 		return nil // it was created approved
 	case plan.Generation >= 2:
@@ -234,7 +234,7 @@ func retry(v version) event {
 func installing(v version, since time.Time) event {
 	certainty := certaintyOfInstalling(v, since)
 	if certainty == "" {
-		return unknown(gapNoExecutionEvidence, "the plan is "+string(v.stage)+" without a trace of having been installed")
+		return unknown(gapNoExecutionEvidence, "the InstallPlan is "+string(v.stage)+", but nothing shows that it was executed")
 	}
 	return inferred(StageInstalling, notAfter(relation.Time(v.plan.Status.StartTime)), certainty)
 }
@@ -273,7 +273,7 @@ func failureAndRetry(plan *v1alpha1.InstallPlan) []event {
 		stage: StageFailed, entered: exactly(relation.InstalledAt(plan)), certainty: olmcore.CertaintyProven,
 		condition: Condition(StageFailed, plan),
 	}
-	return []event{failure, unknown(gapAtLeastOnce, "the plan failed and was tried again at least once")}
+	return []event{failure, unknown(gapAtLeastOnce, "the InstallPlan failed and was retried at least once")}
 }
 
 // roundTrip returns the events of an InstallPlan that left a stage and entered it again between two observations. A new
@@ -292,13 +292,13 @@ func roundTrip(from position, v version) []event {
 		return append(failureAndRetry(v.plan), observed(StageFailed, v))
 	case v.stage == StageFailed && recordsEnd(v.plan, v.stage):
 		return []event{
-			again, observed(StageInstalling, v), unknown(gapAtLeastOnce, "the plan was tried and failed again at least once"),
+			again, observed(StageInstalling, v), unknown(gapAtLeastOnce, "the InstallPlan was retried and failed again at least once"),
 		}
 	case v.stage == StageComplete && recordsEnd(v.plan, v.stage):
 		again.outOfBand = true
 		return []event{
-			unknown(gapOutOfBandEdit, "no controller runs a complete plan again"),
-			unknown(gapAtLeastOnce, "the plan ran again at least once"), again, observed(StageInstalling, v),
+			unknown(gapOutOfBandEdit, "no controller executes a complete InstallPlan again"),
+			unknown(gapAtLeastOnce, "the InstallPlan was executed again at least once"), again, observed(StageInstalling, v),
 		}
 	}
 	return nil
@@ -316,8 +316,8 @@ func deletion(before Stage, isObserved bool, now time.Time) []event {
 	case StageComplete, StageFailed:
 		return []event{missing}
 	case StageUnknown:
-		return []event{unknown(gapUnknownPhase, "what the plan went through in an unknown phase is not known"), missing}
+		return []event{unknown(gapUnknownPhase, "the stages of the InstallPlan during its unknown phase were not observed"), missing}
 	}
-	why := "the plan was deleted; its last stage after " + string(before) + " was not observed"
+	why := "the InstallPlan was deleted; its last stage after " + string(before) + " was not observed"
 	return []event{unknown(gapDeletedBeforeObserved, why), missing}
 }

@@ -54,7 +54,7 @@ func (s *Snapshot) Observe(p *Past, ref *corev1.ObjectReference) Seen {
 	seen.Unconfirmed = seen.Unconfirmed.withoutMissing()
 	if isOther {
 		seen.Result = p.diagnose(seen.Result, olmcore.Warning, ReasonRefUIDMismatch, path,
-			"InstallPlan %s is another object than the one referred to", plan.Name)
+			"InstallPlan %s has another UID than the referenced one", plan.Name)
 	}
 	// 4. Its stage, unless a stale cache is the likelier explanation.
 	seen = s.observeStage(p, seen)
@@ -193,10 +193,10 @@ func (s *Snapshot) observeStage(p *Past, seen Seen) Seen {
 	seen.Result.Requeue(min(left, Recheck))
 	if why == olderVersion {
 		seen.Result = p.diagnose(seen.Result, olmcore.Info, ReasonSuspectObservation, path,
-			"InstallPlan %s was seen in an older version than before", plan.Name)
+			"InstallPlan %s was observed in an older version than before", plan.Name)
 	} else {
 		seen.Result = p.diagnose(seen.Result, olmcore.Info, ReasonSuspectObservation, path,
-			"InstallPlan %s seems to have gone from %s to %s", plan.Name, last, seen.Stage)
+			"InstallPlan %s seems to have changed from %s to %s; the cache may be stale", plan.Name, last, seen.Stage)
 	}
 	seen.Stage = StageUnverified
 	return seen

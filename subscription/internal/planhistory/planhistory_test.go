@@ -129,8 +129,8 @@ func describe(seen *planhistory.Seen) string {
 	return strings.Join(words, " ")
 }
 
-// TestObserve checks which stage is observed, and when a stale cache is suspected.
-func TestObserve(t *testing.T) {
+// TestObservedStages checks which stage is observed, and when a stale cache is suspected.
+func TestObservedStages(t *testing.T) {
 	const installing, complete, failed = "Installing", "Complete", "Failed"
 	other := newSub()
 	other.Status.InstallPlanRef.Kind = "Job"
@@ -221,8 +221,8 @@ func lines(r olmcore.Result) string {
 	return strings.Join(list, "; ")
 }
 
-// TestReport checks which transitions are reported, and which stage the conditions should show.
-func TestReport(t *testing.T) {
+// TestReportedTransitions checks which transitions are reported, and which stage the conditions should show.
+func TestReportedTransitions(t *testing.T) {
 	const installing, complete, failed = "Installing", "Complete", "Failed"
 	nothing := &planhistory.History{}
 	knownAs := func(stage planhistory.Stage) *planhistory.History {
@@ -337,9 +337,10 @@ func drawVersions(t *rapid.T) []*v1alpha1.InstallPlan {
 	return list
 }
 
-// TestReportIsAChain checks for any versions that transitions lead from the known stage to the observed stage without a
-// hole, that the next call reports nothing new, and that nothing is changed in the arguments.
-func TestReportIsAChain(t *testing.T) {
+// TestReportedTransitionsAreContinuous checks for any versions of an InstallPlan that the transitions lead from the
+// known stage to the observed stage without a gap, that the next call reports nothing new, and that the arguments
+// are not modified.
+func TestReportedTransitionsAreContinuous(t *testing.T) {
 	chains := 0
 	rapid.Check(t, func(t *rapid.T) {
 		versions := drawVersions(t)

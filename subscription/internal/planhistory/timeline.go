@@ -108,7 +108,7 @@ func (t *timeline) addObservations(list []Observation) {
 	for _, o := range list {
 		generation := o.Plan.Generation
 		if generation > 0 && generation < newest {
-			t.addGap(gapClockSkew, "the observed generations go back, so the order of the observations is not known")
+			t.addGap(gapClockSkew, "the observed generations decrease, so the order of the observations is not known")
 		}
 		newest = max(newest, generation)
 		t.addVersion(version{StageOf(o.Plan), o.Plan, o.At})
@@ -149,7 +149,7 @@ func (t *timeline) leavePlan(reason string) {
 		return
 	}
 	if reason == ReasonPlanReplaced && end != StageComplete && end != StageMissing && !t.superseded {
-		t.addGap(gapReplacedPlan, "the end of the old plan, last seen as "+string(end)+", was not observed")
+		t.addGap(gapReplacedPlan, "the end of the old InstallPlan, last observed as "+string(end)+", was not observed")
 	}
 	left := inferred(StageNoPlan, observedAt(t.now), olmcore.CertaintyObserved)
 	left.condition.Reason = reason

@@ -31,7 +31,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestACatalogIsBoundedAsAWhole(t *testing.T) {
+func TestLimitsApplyToTheWholeCatalog(t *testing.T) {
 	for name, text := range map[string]string{
 		"documents of YAML that are empty":   "---\n",
 		"comments":                           "# nothing\n",
@@ -59,10 +59,10 @@ func TestACatalogIsBoundedAsAWhole(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestWhatIsNoCatalog has a case of OLM.
+// TestInvalidCatalogsAreRejected has a case of OLM.
 //
 // OLM's case: documents that are none.
-func TestWhatIsNoCatalog(t *testing.T) {
+func TestInvalidCatalogsAreRejected(t *testing.T) {
 	deepJSON := `{"schema":"x","v":` + strings.Repeat(`{"v":`, 100_000) + "1" + strings.Repeat("}", 100_001)
 	for name, c := range map[string]struct{ text, want string }{
 		"a file that is cut off":  {`{"schema":"olm.package","name":"a"}` + "\n" + `{"schema":"olm.ch`, "document 2: unexpected EOF"},

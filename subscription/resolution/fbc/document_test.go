@@ -16,12 +16,12 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/fbc"
 )
 
-// TestDocumentsThatAreOddAreUsedAsOLMUsesThemAndReported: refused is what opm refuses or what could not be installed,
-// used what OLM serves.
+// TestUnusualDocumentsAreUsedAsInOLMAndReported: refused is what opm refuses or what could not be installed, used
+// what OLM serves.
 //
 // OLM's cases: documents that are none; an empty skip; ranges with a leading v; properties without type, value, or
 // JSON.
-func TestDocumentsThatAreOddAreUsedAsOLMUsesThemAndReported(t *testing.T) {
+func TestUnusualDocumentsAreUsedAsInOLMAndReported(t *testing.T) {
 	const (
 		pkg    = `{"schema":"olm.package","name":"a","defaultChannel":"c"}` + "\n"
 		bundle = `"schema":"olm.bundle","package":"a","image":"i"`
@@ -122,7 +122,7 @@ func TestDocumentsThatAreOddAreUsedAsOLMUsesThemAndReported(t *testing.T) {
 
 const bundleYAML = "schema: olm.bundle\npackage: a\nimage: i\n"
 
-func TestNoDocumentIsLostSilently(t *testing.T) {
+func TestEveryDroppedDocumentIsReported(t *testing.T) {
 	for name, c := range map[string]struct{ text, names, want string }{
 		"separated in all ways": {"# c\n--- {schema: olm.package, name: a}\n--- !!map\nschema: olm.package\nname: b\n...\n---  # c\nschema: olm.package\nname: c\n--- {\"schema\":\"olm.package\",\"name\":\"d\"}\n", "a b c d", ""},
 		"JSON, then YAML":       {`{"schema":"olm.package","name":"a"}` + "\n---\nschema: olm.package\nname: b\n", "a b", ""},

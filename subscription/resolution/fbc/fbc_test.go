@@ -164,7 +164,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestBounds(t *testing.T) {
+func TestLimitsOfADocument(t *testing.T) {
 	tight := fbc.Options{MaxDocumentBytes: 1 << 20}
 	_, _, err := fbc.Read("f", &endless{}, tight)
 	require.ErrorContains(t, err, "f: document 1: the document is too large")

@@ -63,7 +63,7 @@ func TestAMountedFolder(t *testing.T) {
 	require.Len(t, packages, 2)
 }
 
-func TestLinksThatLeadOutOfTheFolderAreRefused(t *testing.T) {
+func TestLinksOutOfTheFolderAreRejected(t *testing.T) {
 	dir := write(t, map[string]string{
 		"in/a.json": packageA, "in/sub/..hidden/x.json": "broken", "secret.json": packageB, "other/b.json": packageB,
 		"in/absolute.json": "-> /etc/hostname", "in/out.json": "-> ../secret.json", "in/twice.json": "-> out.json", "in/folder": "-> ../other",
@@ -87,7 +87,7 @@ func TestLinksThatLeadOutOfTheFolderAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, ".indexignore: is a link that leads out of the folder", "what it excludes is not known")
 }
 
-func TestWhatIsNeitherFileNorFolderIsRefused(t *testing.T) {
+func TestSpecialFilesAreRejected(t *testing.T) {
 	dir := write(t, map[string]string{"a.json": packageA, "link": "-> pipe"})
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	found, said := names(t, os.DirFS(dir), ".")

@@ -93,7 +93,7 @@ func TestAPackageIsDescribedByItsHeads(t *testing.T) {
 }
 
 // A ClusterServiceVersion as a manifest says the same, and counts before the summary.
-func TestAHeadIsDescribedByItsManifest(t *testing.T) {
+func TestManifestOverridesTheSummaryOfAHead(t *testing.T) {
 	csv := &v1alpha1.ClusterServiceVersion{}
 	csv.APIVersion, csv.Kind, csv.Name = v1alpha1.ClusterServiceVersionAPIVersion, v1alpha1.ClusterServiceVersionKind, "etcd.v2"
 	csv.Annotations, csv.Labels = map[string]string{"alm-examples": "[]"}, map[string]string{"operatorframework.io/arch.arm64": "supported"}
@@ -134,7 +134,7 @@ func TestAHeadIsDescribedByItsManifest(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeShownIsLeftOut(t *testing.T) {
+func TestInvalidContentIsNotListed(t *testing.T) {
 	metadata := func(value string) string {
 		return strings.Replace(etcd, `"value":{"annotations"`, `"value":`+value+`},{"type":"x","value":{"annotations"`, 1)
 	}

@@ -43,7 +43,7 @@ func describeByHead(d *packages.Describer, list []resolution.Package) (out packa
 }
 
 // Head by head the same is shown as of the whole.
-func TestHeadByHeadIsTheSame(t *testing.T) {
+func TestDescriptionHeadByHeadEqualsTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := content(t)
 		slices.SortFunc(list, func(a, b resolution.Package) int { return strings.Compare(a.Name, b.Name) })
@@ -65,9 +65,9 @@ func many(t testing.TB, count, long int) (list []resolution.Package) {
 	return list
 }
 
-// What is shown of a catalog takes no more memory than it may: first heads are not described, then packages are left
-// out.
-func TestACatalogIsCutToItsRoom(t *testing.T) {
+// What is shown of a catalog takes no more memory than it may: first heads are not described, then packages are
+// left out.
+func TestDescriptionOfACatalogIsLimited(t *testing.T) {
 	list := many(t, 20, 50_000)
 	var room packages.Describer
 	describeByHead(&room, list[:10])
@@ -97,7 +97,7 @@ func TestACatalogIsCutToItsRoom(t *testing.T) {
 }
 
 // The estimate of the memory is no smaller than it is, and not much larger.
-func TestTheEstimateOfTheMemory(t *testing.T) {
+func TestMemoryEstimateIsCloseToTheMeasuredSize(t *testing.T) {
 	for _, long := range []int{10, 50_000} {
 		list := many(t, 200, long)
 		var d packages.Describer
@@ -118,7 +118,7 @@ func TestTheEstimateOfTheMemory(t *testing.T) {
 }
 
 // Each package has what is told of its CatalogSource: of very much of it, some.
-func TestACatalogSourceIsCut(t *testing.T) {
+func TestDescriptionOfACatalogSourceIsLimited(t *testing.T) {
 	source := catalogSource("olm", "c")
 	for i := range 50_000 {
 		source.Labels[fmt.Sprintf("label-%05d", i)] = "x"

@@ -96,9 +96,9 @@ func TestTheOrderOfTheContentDoesNotMatter(t *testing.T) {
 	})
 }
 
-// What is shown can be installed: a Subscription to a channel that is shown gets its head, and every default channel is
-// one of the channels. What a head needs is all that is needed.
-func TestWhatIsShownIsThere(t *testing.T) {
+// What is shown can be installed: a Subscription to a channel that is shown gets its head, and every default
+// channel is one of the channels. What a head needs is all that is needed.
+func TestListedChannelsCanBeInstalled(t *testing.T) {
 	small := []string{resolution.PropertyCSVMetadata, resolution.PropertyBundleObject}
 	rapid.Check(t, func(t *rapid.T) {
 		list := content(t)
@@ -130,7 +130,7 @@ func TestWhatIsShownIsThere(t *testing.T) {
 	})
 }
 
-func TestACopySharesNothing(t *testing.T) {
+func TestCopiesAreIndependent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := gen.Value[*packages.PackageManifestList](gen.Vocabulary{Namespace: "olm", Names: []string{"a", "b"}, Words: map[string][]string{"": {"x", "y"}}}).Draw(t, "list")
 		text, err := json.Marshal(list)

@@ -33,9 +33,9 @@ func newStory(t testing.TB) *story {
 	return s
 }
 
-// TestTheWayIsTheOneThatOLMTakes compares the ways through the channels of the published community catalog with those
+// TestUpgradePathMatchesOLM compares the ways through the channels of the published community catalog with those
 // that OLM took.
-func TestTheWayIsTheOneThatOLMTakes(t *testing.T) {
+func TestUpgradePathMatchesOLM(t *testing.T) {
 	s := newStory(t)
 	require.NoError(t, s.load(filepath.Join(realdata.Dir(t), "catalogs", "community-prod-ocp4.19.fbc.jsonl.gz")))
 	f, err := os.Open(filepath.Join(realdata.Dir(t), "golden", "community-prod-ocp4.19.expected.jsonl.gz"))
@@ -110,9 +110,9 @@ func drawChain(t *rapid.T) resolution.Package {
 	return p
 }
 
-// TestEachHopIsWhatResolveAnswers: the first hop is the answer now, and the rest is the way from there; where the way
-// ends, Resolve has nothing for the Subscription. What Find is given stays as it is.
-func TestEachHopIsWhatResolveAnswers(t *testing.T) {
+// TestEveryHopIsTheAnswerOfResolve: the first hop is the answer now, and the rest is the way from there; where the
+// way ends, Resolve has nothing for the Subscription. What Find is given stays as it is.
+func TestEveryHopIsTheAnswerOfResolve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		content, _ := resolution.Build([]resolution.Package{drawChain(t)})
 		s := &story{in: resolution.Input{Namespace: "ns", OperatorGroups: []*operatorsv1.OperatorGroup{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}}}}
@@ -148,7 +148,7 @@ func TestEachHopIsWhatResolveAnswers(t *testing.T) {
 	})
 }
 
-func TestANamespaceThatCannotBeResolvedHasNoWay(t *testing.T) {
+func TestUnresolvableNamespaceHasNoPath(t *testing.T) {
 	s := newStory(t)
 	require.NoError(t, s.load("testdata/small.yaml"))
 	require.NoError(t, s.subscribe([]string{"cool", "cool", "slow"}))
@@ -159,7 +159,7 @@ func TestANamespaceThatCannotBeResolvedHasNoWay(t *testing.T) {
 	require.False(t, found.Reached)
 }
 
-func TestOnlyWhatIsOfTheNamespaceCounts(t *testing.T) {
+func TestObjectsOfOtherNamespacesAreIgnored(t *testing.T) {
 	s := newStory(t)
 	require.NoError(t, s.load("testdata/small.yaml"))
 	require.NoError(t, s.subscribe([]string{"cool", "cool", "slow"}))
@@ -180,7 +180,7 @@ func TestOnlyWhatIsOfTheNamespaceCounts(t *testing.T) {
 	require.Equal(t, append(want.Stops, path.Stop{Subscription: "lost", At: "lost.v1.0.0", Code: resolution.Unresolved, Summary: got.Stops[1].Summary}), got.Stops)
 }
 
-func TestAMoveOfTwoSubscriptionsReplacesWhatOneOfThemHas(t *testing.T) {
+func TestHopOfTwoSubscriptionsReplacesTheInstalledVersion(t *testing.T) {
 	s := newStory(t)
 	require.NoError(t, s.load("testdata/small.yaml"))
 	require.NoError(t, s.subscribe([]string{"cool", "cool", "slow", "has=cool.v1.0.0"}))
@@ -192,7 +192,7 @@ func TestAMoveOfTwoSubscriptionsReplacesWhatOneOfThemHas(t *testing.T) {
 	require.Equal(t, []string{"cool.v1.0.0", "cool.v1.1.0", "cool,later"}, []string{move.From, move.To, strings.Join(move.Subscriptions, ",")})
 }
 
-func TestBuildMetadataOfATargetMeansNothing(t *testing.T) {
+func TestBuildMetadataOfATargetIsIgnored(t *testing.T) {
 	s := newStory(t)
 	s.serve(`
 {"schema":"olm.package","name":"p","defaultChannel":"c"}
@@ -207,7 +207,7 @@ func TestBuildMetadataOfATargetMeansNothing(t *testing.T) {
 	require.Equal(t, "p2", found.Hops[0].Moves[0].To)
 }
 
-func TestAWayInACircleEnds(t *testing.T) {
+func TestCircularPathEnds(t *testing.T) {
 	s := newStory(t)
 	s.serve(`
 {"schema":"olm.package","name":"p","defaultChannel":"c"}
@@ -222,7 +222,7 @@ func TestAWayInACircleEnds(t *testing.T) {
 	require.False(t, found.Reached)
 }
 
-func TestNamesMeanNothingToTheLanguagesOfPictures(t *testing.T) {
+func TestNamesAreEscapedInDiagrams(t *testing.T) {
 	p := path.Path{Hops: []path.Hop{{Moves: []path.Move{{To: "a\"];b", Channel: "c|\n<d>"}}}}}
 	require.Equal(t, "flowchart LR\n  n0[\"nothing installed\"] -->|\"1: c|#10;#60;d#62;\"| n1[\"a#34;]#59;b\"]\n", p.Mermaid())
 	require.Equal(t, "digraph path {\n  rankdir=LR;\n  \"nothing installed\" -> \"a\\\"];b\" [label=\"1: c|\\n<d>\"];\n}\n", p.DOT())

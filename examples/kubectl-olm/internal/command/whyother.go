@@ -67,7 +67,7 @@ var csvWords = map[v1alpha1.ClusterServiceVersionPhase]string{
 	v1alpha1.CSVPhaseInstalling:   "its Deployments were created and are not ready yet",
 	v1alpha1.CSVPhaseSucceeded:    "the operator runs",
 	v1alpha1.CSVPhaseFailed:       "the operator does not run",
-	v1alpha1.CSVPhaseReplacing:    "a newer version takes its place",
+	v1alpha1.CSVPhaseReplacing:    "a newer version replaces it",
 	v1alpha1.CSVPhaseDeleting:     "it is being removed, as a newer version runs",
 }
 

@@ -80,7 +80,7 @@ end
 -- Degraded
 if condition("Degraded", "True") ~= nil then
   hs.status = "Degraded"
-  hs.message = said(at(condition("Degraded", "True"), "message"), "nothing serves")
+  hs.message = said(at(condition("Degraded", "True"), "message"), "no registry Pod serves")
   return hs
 end
 
@@ -100,5 +100,5 @@ end
 
 -- NotYetReconciled
 hs.status = "Progressing"
-hs.message = "nothing is known of the registry yet"
+hs.message = "the registry has not been observed yet"
 return hs

@@ -94,14 +94,14 @@ end
 -- Replacing
 if oneOf(at(obj, "status", "phase"), {"Replacing", "Deleting"}) then
   hs.status = "Progressing"
-  hs.message = said(at(obj, "status", "message"), "a newer version takes its place")
+  hs.message = said(at(obj, "status", "message"), "a newer version replaces it")
   return hs
 end
 
 -- UnknownPhase
 if text(at(obj, "status", "phase")) ~= "" then
   hs.status = "Unknown"
-  hs.message = "its phase " .. text(at(obj, "status", "phase")) .. " is not known"
+  hs.message = "its phase " .. text(at(obj, "status", "phase")) .. " is unknown"
   return hs
 end
 

@@ -66,7 +66,7 @@ end
 -- Superseded
 if at(obj, "status", "phase") == "Failed" and condition("Installed", "False", {"Superseded"}) ~= nil then
   hs.status = "Healthy"
-  hs.message = said(at(condition("Installed", "False", {"Superseded"}), "message"), "another InstallPlan took its place")
+  hs.message = said(at(condition("Installed", "False", {"Superseded"}), "message"), "another InstallPlan superseded it")
   return hs
 end
 
@@ -94,7 +94,7 @@ end
 -- RequiresApproval
 if at(obj, "status", "phase") == "RequiresApproval" then
   hs.status = "Suspended"
-  hs.message = "it waits for its approval: set spec.approved to true"
+  hs.message = "it waits for approval: set spec.approved to true"
   return hs
 end
 
@@ -122,7 +122,7 @@ end
 -- UnknownPhase
 if text(at(obj, "status", "phase")) ~= "" then
   hs.status = "Unknown"
-  hs.message = "its phase " .. text(at(obj, "status", "phase")) .. " is not known"
+  hs.message = "its phase " .. text(at(obj, "status", "phase")) .. " is unknown"
   return hs
 end
 

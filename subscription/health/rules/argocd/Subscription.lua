@@ -73,14 +73,14 @@ end
 -- RequiresApproval
 if not (at(obj, "status", "state") == "AtLatestKnown") and condition("InstallPlanPending", "True", {"RequiresApproval"}) ~= nil then
   hs.status = "Suspended"
-  hs.message = "InstallPlan " .. text(at(obj, "status", "installPlanRef", "name")) .. " waits for its approval"
+  hs.message = "InstallPlan " .. text(at(obj, "status", "installPlanRef", "name")) .. " waits for approval"
   return hs
 end
 
 -- InstallPlanPending
 if not (at(obj, "status", "state") == "AtLatestKnown") and condition("InstallPlanPending", "True") ~= nil then
   hs.status = "Progressing"
-  hs.message = said(at(condition("InstallPlanPending", "True"), "message"), "InstallPlan " .. text(at(obj, "status", "installPlanRef", "name")) .. " brings " .. text(at(obj, "status", "currentCSV")))
+  hs.message = said(at(condition("InstallPlanPending", "True"), "message"), "InstallPlan " .. text(at(obj, "status", "installPlanRef", "name")) .. " installs " .. text(at(obj, "status", "currentCSV")))
   return hs
 end
 

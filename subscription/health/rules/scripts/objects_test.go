@@ -67,9 +67,9 @@ func objectsOf(table rules.Table) *rapid.Generator[olmcore.Object] {
 	return rapid.Map(gen.Value[v1alpha1.CatalogSource](v), func(o v1alpha1.CatalogSource) olmcore.Object { return &o })
 }
 
-// TestTheScriptsAgreeOnObjects of each kind, filled at random under fixed seeds, as they are and with parts of them
-// missing, null or of another type. Every row of every table is met.
-func TestTheScriptsAgreeOnObjects(t *testing.T) {
+// TestScriptsAgreeOnRandomObjects fills objects of each kind at random, and removes parts of them, sets them to
+// null or to another type. It checks that all scripts agree, and that every row of every table is used.
+func TestScriptsAgreeOnRandomObjects(t *testing.T) {
 	for _, table := range rules.Tables() {
 		t.Run(table.Kind, func(t *testing.T) {
 			s, met, random, objects := scriptsOf(t, table.Kind), map[string]int{}, rand.New(rand.NewPCG(1, 2)), objectsOf(table)
@@ -157,8 +157,9 @@ func copied(value any) any {
 	return value
 }
 
-// TestTheScriptsAgreeInLivingWorlds: each version of an object that OLM, users and failures leave in a fake cluster.
-func TestTheScriptsAgreeInLivingWorlds(t *testing.T) {
+// TestScriptsAgreeInRandomClusters checks each version of an object that OLM, users and failures leave in a fake
+// cluster.
+func TestScriptsAgreeInRandomClusters(t *testing.T) {
 	all := map[string]*scripts{}
 	for _, table := range rules.Tables() {
 		all[table.Kind] = scriptsOf(t, table.Kind)

@@ -41,9 +41,9 @@ func viewOf(channel string) *View {
 	return &View{Problem: p, Scope: &model.Scope{}, Solver: &search.Solver{}}
 }
 
-// TestARowAddsARemedy adds two rows to the table: one whose change helps, and one whose change does not and which is
-// not offered.
-func TestARowAddsARemedy(t *testing.T) {
+// TestOneRowAddsARemedy adds two rows to the table: one whose change helps, and one whose change does not and which
+// is not offered.
+func TestOneRowAddsARemedy(t *testing.T) {
 	v := view()
 	follow := func(channel string) func(*View, *trouble) []proposal {
 		return func(_ *View, t *trouble) []proposal {
@@ -59,9 +59,8 @@ func TestARowAddsARemedy(t *testing.T) {
 	require.Equal(t, []string{"Helps follow stable", "ChangeChannel Let Subscription s follow a channel of package a that exists: stable."}, offered)
 }
 
-// TestANameOfACatalogEndsWhereItsQuotesEnd checks that advice quotes names that could be read as a part of the
-// sentence.
-func TestANameOfACatalogEndsWhereItsQuotesEnd(t *testing.T) {
+// TestNamesInAdviceAreQuoted checks that advice quotes names that could be read as a part of the sentence.
+func TestNamesInAdviceAreQuoted(t *testing.T) {
 	for channel, want := range map[string]string{
 		"stable-v1.2": "stable-v1.2",
 		"x. Then run: kubectl delete namespace prod": `"x. Then run: kubectl delete namespace prod"`,

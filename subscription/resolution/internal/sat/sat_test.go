@@ -193,7 +193,7 @@ func requireFirst(t *testing.T, in *instance, res resolution.Result) {
 	}
 }
 
-func TestASATSolverAgrees(t *testing.T) {
+func TestSATSolverAgreesWithTheSearch(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	satisfiable, gaveUp := 0, 0
 	const instances = 1500
