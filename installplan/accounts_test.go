@@ -366,7 +366,7 @@ func TestOnlyPullSecretsOfCatalogsAreCopied(t *testing.T) {
 				}, r.Actions[1].(olmcore.Create).Object.(*corev1.Secret))
 			} else {
 				require.Equal(t, []string{status}, Describe(r))
-				require.Equal(t, "retrying execution due to error: secret pull is not a pull secret of a catalog of namespace olm lists", statusOf(in, r).Message)
+				require.Equal(t, "retrying execution due to error: secret pull is not a pull secret of any catalog in namespace olm", statusOf(in, r).Message)
 			}
 			in.Config.CopyAnySecret = true
 			require.Equal(t, []string{status, "create Secret ops/pull (StepAbsent)"}, Describe(reconcile(t, in)))

@@ -71,9 +71,10 @@ func reconcile(in Input, table []conditionRow) (Outcome, error) {
 	}
 	a := n.assess()
 	out, written := Outcome{}, map[string]bool{}
+	results := make([]olmcore.Result, 0, len(a.Verdicts))
 	for i := range a.Verdicts {
 		v := &a.Verdicts[i]
-		out.append(v.result())
+		results = append(results, v.result())
 		if v.Plan.Stage == StageUnverified {
 			out.Verify = append(out.Verify, olmcore.Ref{
 				APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind,
@@ -90,11 +91,12 @@ func reconcile(in Input, table []conditionRow) (Outcome, error) {
 			written[v.Subscription.Name] = true
 		}
 	}
-	out.append(component.Labels(component.LabelsInput{
+	labels := component.Labels(component.LabelsInput{
 		Now: in.Now, Namespace: in.Namespace, Subscriptions: n.subs, ClusterServiceVersions: n.versions.csvs,
 		Owned: in.Components, PreviousPackages: in.PreviousPackages, Written: written,
-	}))
-	out.append(n.reportNamespace(&a, out.Transitions))
+	})
+	out.Result = olmcore.Result{}.And(append(results, labels)...)
+	out.Result = out.And(n.reportNamespace(&a, out.Transitions))
 	if a.Gate == GateNeeded {
 		out.Resolve = n.request()
 	}
@@ -102,13 +104,6 @@ func reconcile(in Input, table []conditionRow) (Outcome, error) {
 		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
 	return out, nil
-}
-
-func (out *Outcome) append(r olmcore.Result) {
-	out.Actions = append(out.Actions, r.Actions...)
-	out.Transitions = append(out.Transitions, r.Transitions...)
-	out.Diagnostics = append(out.Diagnostics, r.Diagnostics...)
-	out.Requeue(r.RequeueAfter)
 }
 
 // reportNamespace reports what concerns the namespace and not one of its Subscriptions.

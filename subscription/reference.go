@@ -244,7 +244,7 @@ func adoptCreator(f *facts, d draft) draft {
 	csv := stillInstalls(f, d, plan)
 	if csv == "" {
 		return d.report(f, olmcore.Info, ReasonGeneratedByStale, path,
-			"InstallPlan %s, which created this Subscription, cannot install it any more", name)
+			"InstallPlan %s created this Subscription, but can no longer install a version for it", name)
 	}
 	return d.waitFor(f, csv, plan, ReasonPlanAdopted, "InstallPlan "+name+" created this Subscription")
 }

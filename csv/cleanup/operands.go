@@ -105,7 +105,8 @@ func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []olmcore.Dia
 	if len(names) > 0 && !ok {
 		left = append(left, skip(olmcore.RefOf(f.c), "operands are kept: annotation olm.targetNamespaces is absent"))
 	} else if len(names) > 0 && !f.reach.All() && slices.ContainsFunc(annotated, func(n string) bool { return !f.reach.Contains(n) }) {
-		left = append(left, skip(olmcore.RefOf(f.c), "operands are kept outside of "+f.reach.String()+": the OperatorGroup does not select all namespaces in the annotation olm.targetNamespaces"))
+		left = append(left, skip(olmcore.RefOf(f.c), "operands are kept outside of "+f.reach.String()+
+			": no OperatorGroup of this ClusterServiceVersion selects every namespace in its annotation olm.targetNamespaces"))
 	}
 	for _, name := range names {
 		crd, exists := owned.Find(f.in.CustomResourceDefinitions.Items, "", name)

@@ -82,33 +82,44 @@ func (f *facts) outcome(p progress) Outcome {
 	out := Outcome{Operands: p.ask, Mode: f.mode, Stage: p.stage, Pending: len(p.targets)}
 	value, ok := f.c.Annotations[AnnotationCleanup]
 	if ok && f.override == "" {
-		out.diagnose(f, olmcore.Warning, ReasonBadOverride, "annotation %s has the unknown value %s", AnnotationCleanup, value)
+		out.Result = f.report(olmcore.Warning, ReasonBadOverride, "annotation %s has the unknown value %s", AnnotationCleanup, value)
 	}
 	return out
 }
 
-func (out *Outcome) diagnose(f *facts, severity olmcore.Severity, reason, format string, args ...any) {
-	out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(severity, reason, olmcore.RefOf(f.c), "", format, args...))
+// report returns a Result with a Diagnostic about the ClusterServiceVersion.
+func (f *facts) report(severity olmcore.Severity, reason, format string, args ...any) olmcore.Result {
+	return olmcore.Result{Diagnostics: []olmcore.Diagnostic{
+		olmcore.Diagnose(severity, reason, olmcore.RefOf(f.c), "", format, args...),
+	}}
 }
 
 // release removes the finalizer. Its Outcome contains no other action.
 func release(f *facts, p progress, why string) Outcome {
-	out := f.outcome(p)
+	var unlabelled olmcore.Result
 	if !owned.IsLabelValue(f.c.Name) {
-		out.diagnose(f, olmcore.Warning, ReasonNameTooLong,
+		unlabelled = f.report(olmcore.Warning, ReasonNameTooLong,
 			"the name has more than 63 characters, so no object could be labelled as belonging to it")
 	}
-	out.diagnose(f, olmcore.Info, ReasonCleanupComplete, "%s", why)
-	out.Actions = []olmcore.Action{withoutFinalizer(f.c, ReasonCleanupComplete, why)}
-	slices.SortFunc(p.skipped, func(a, b olmcore.Diagnostic) int {
+	complete := f.report(olmcore.Info, ReasonCleanupComplete, "%s", why)
+	complete.Actions = []olmcore.Action{withoutFinalizer(f.c, ReasonCleanupComplete, why)}
+	out := f.outcome(p)
+	out.Result = out.And(unlabelled, complete, reportSkipped(f, p))
+	return out
+}
+
+// reportSkipped reports the objects that are left behind, at most maxSkipped of them.
+func reportSkipped(f *facts, p progress) olmcore.Result {
+	skipped := slices.Clone(p.skipped)
+	slices.SortFunc(skipped, func(a, b olmcore.Diagnostic) int {
 		return cmp.Or(a.Target.Compare(b.Target), strings.Compare(a.Message, b.Message))
 	})
-	left := slices.CompactFunc(p.skipped, func(a, b olmcore.Diagnostic) bool { return a.Target.Key() == b.Target.Key() })
-	out.Diagnostics = append(out.Diagnostics, left[:min(len(left), maxSkipped)]...)
+	left := slices.CompactFunc(skipped, func(a, b olmcore.Diagnostic) bool { return a.Target.Key() == b.Target.Key() })
+	reported := olmcore.Result{Diagnostics: left[:min(len(left), maxSkipped)]}
 	if more := len(left) - maxSkipped; more > 0 {
-		out.diagnose(f, olmcore.Warning, ReasonCleanupSkipped, "and %d more objects are left behind", more)
+		return reported.And(f.report(olmcore.Warning, ReasonCleanupSkipped, "and %d more objects are left behind", more))
 	}
-	return out
+	return reported
 }
 
 // abandon removes the finalizer, and reports all known objects that are left behind.
@@ -148,17 +159,19 @@ func hold(f *facts, p progress) Outcome {
 	if paused {
 		out.Actions = nil
 	}
+	var waits []olmcore.Result
 	for _, list := range p.unread {
-		out.diagnose(f, olmcore.Warning, ReasonNotObserved, "the list of %s was not read, so cleanup waits", list)
+		waits = append(waits, f.report(olmcore.Warning, ReasonNotObserved, "the list of %s was not read, so cleanup waits", list))
 	}
 	if len(p.unread)+len(p.ask) > 0 {
-		out.Requeue(unreadPace)
+		waits = append(waits, olmcore.Result{RequeueAfter: unreadPace})
 	} else {
-		out.Requeue(owned.Wait(f.age, time.Minute))
+		waits = append(waits, olmcore.Result{RequeueAfter: owned.Wait(f.age, time.Minute)})
 		if !paused {
-			report(f, p, &out)
+			waits = append(waits, writeStatus(f, p))
 		}
 	}
+	out.Result = out.And(waits...)
 	if len(out.Actions) > 0 {
 		out.Actions = append(slices.Clone(p.givenUp), out.Actions...)
 		f.in.LastRun.ConflictsLast(out.Actions)
@@ -166,9 +179,9 @@ func hold(f *facts, p progress) Outcome {
 	return out
 }
 
-// report writes the pending objects into the status, at most every five seconds. The phase of a ClusterServiceVersion
-// that a newer one replaces stays as it is.
-func report(f *facts, p progress, out *Outcome) {
+// writeStatus writes the pending objects into the status, at most every five seconds. The phase of a
+// ClusterServiceVersion that a newer one replaces stays as it is.
+func writeStatus(f *facts, p progress) olmcore.Result {
 	s := &f.c.Status
 	message := printable.Keep(s.Message, p.message())
 	after := *f.c
@@ -186,23 +199,24 @@ func report(f *facts, p progress, out *Outcome) {
 	// A manager that has not attempted a write yet keeps the message of another manager about the same objects. Otherwise
 	// the two would overwrite each other's message.
 	if isSame && (s.Message == after.Status.Message || slices.ContainsFunc(p.targets, func(t target) bool { return t.untried })) {
-		return
+		return olmcore.Result{}
 	}
 	pause := statusPace - owned.Since(s.LastUpdateTime, f.in.Now)
 	if started && s.LastUpdateTime != nil && pause > 0 {
-		out.Requeue(pause)
-		return
+		return olmcore.Result{RequeueAfter: pause}
 	}
-	out.Actions = append(out.Actions, olmcore.UpdateStatusOf(f.c, &after, olmcore.Cause{Reason: ReasonStatusChanged, Message: message}))
+	cause := olmcore.Cause{Reason: ReasonStatusChanged, Message: message}
+	written := olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateStatusOf(f.c, &after, cause)}}
 	if moved {
-		out.Transitions = []olmcore.Transition{owned.Moved(f.c, &after.Status)}
+		written.Transitions = []olmcore.Transition{owned.Moved(f.c, &after.Status)}
 	}
 	if !started {
-		out.diagnose(f, olmcore.Info, ReasonCleanupStarted, "%s", message)
+		written = written.And(f.report(olmcore.Info, ReasonCleanupStarted, "%s", message))
 	}
 	if slices.ContainsFunc(p.targets, func(t target) bool { return t.blocked }) {
-		out.diagnose(f, olmcore.Warning, ReasonCleanupBlocked, "%s", message)
+		written = written.And(f.report(olmcore.Warning, ReasonCleanupBlocked, "%s", message))
 	}
+	return written
 }
 
 // message returns the status message about the objects that the cleanup waits for.

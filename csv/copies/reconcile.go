@@ -41,7 +41,7 @@ func Reconcile(in Input) (Outcome, error) {
 
 func decide(in Input) (olmcore.Result, error) {
 	f := observe(&in)
-	unread := read.NotRead(f.unread(), f.ref, "", "dependent copies stay as they are")
+	unread := read.NotRead(f.unread(), f.ref, "", "dependent copies and Events stay as they are")
 	if !in.Sources.Complete || !in.Copies.Complete {
 		return unread, nil
 	}
@@ -74,7 +74,7 @@ func reportRejected(f *facts, rejected []refused.Write) olmcore.Result {
 	}
 	for _, w := range rejected[:min(len(rejected), maxRefused)] {
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, w.Target, "",
-			"the API server rejected the last attempt to %s it: %s", w.Verb, w.Message))
+			"the API server rejected the last write (%s): %s", w.Verb, w.Message))
 	}
 	if more := len(rejected) - maxRefused; more > 0 {
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, f.ref, "",

@@ -276,7 +276,7 @@ func TestUnreadListsAreReportedAndChangeNothing(t *testing.T) {
 			tt.change(&in)
 			out := reconciled(t, in)
 			require.Empty(t, out.Actions)
-			require.Equal(t, "the list of "+tt.want[0]+" was not read, so dependent copies stay as they are", out.Diagnostics[0].Message)
+			require.Equal(t, "the list of "+tt.want[0]+" was not read, so dependent copies and Events stay as they are", out.Diagnostics[0].Message)
 			require.Equal(t, 5*time.Second, out.RequeueAfter)
 		})
 	}
@@ -305,7 +305,7 @@ func TestRejectedWritesAreRetriedWithBackoff(t *testing.T) {
 	out := reconciled(t, in)
 	require.Equal(t, []string{
 		"create ClusterServiceVersion b/cool.v1 (CopyMissing)", "create ClusterServiceVersion c/cool.v1 (CopyMissing)",
-		"Warning Refused: the API server rejected the last attempt to create it: no",
+		"Warning Refused: the API server rejected the last write (create): no",
 	}, lines(out.Result))
 	require.Equal(t, 50*time.Second, out.RequeueAfter)
 

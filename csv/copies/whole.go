@@ -72,8 +72,8 @@ var scalars = map[reflect.Type][2]any{
 	reflect.TypeFor[metav1.Time](): {metav1.Time{}, metav1.NewTime(time.Unix(1, 0))},
 }
 
-// unlike returns a value that differs from v. It is empty if v is a list, map or pointer that is set, and set if v is
-// empty.
+// unlike returns a value that differs from v. If v is a slice, map or pointer with a value, the result is empty, except
+// for a pointer to a struct, which gets another struct. An empty slice or pointer gets a value.
 func unlike(v reflect.Value) reflect.Value {
 	u := reflect.New(v.Type()).Elem()
 	if two, is := scalars[v.Type()]; is {

@@ -21,7 +21,7 @@ const accountGrace = 10 * time.Second
 type account struct {
 	found   *corev1.ServiceAccount // nil if it was not found
 	unread  bool                   // the ServiceAccounts were not read
-	missing string                 // the message that it does not exist; empty if that is not certain
+	missing string                 // the message that it does not exist; empty if it exists or if that is not certain
 	awaited time.Duration          // the rest of accountGrace, if it was not found
 }
 

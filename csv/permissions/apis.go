@@ -119,8 +119,8 @@ func unreadToProvide(f *facts) (unread []string) {
 	return unread
 }
 
-// server returns the object that serves an API, or nil if it does not exist. problem says why the object may belong to
-// another owner, and is empty otherwise.
+// server returns the object that serves an API, or nil if it does not exist. problem is the reason why no ClusterRoles
+// may be created for the API, for example because its object may belong to another owner. It is empty if they may.
 func (a providedAPI) server(f *facts) (server olmcore.Object, problem string) {
 	if a.crd != "" {
 		return a.definition(f)

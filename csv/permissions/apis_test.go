@@ -279,7 +279,7 @@ func TestRejectedWritesAreReportedAndRetriedWithBackoff(t *testing.T) {
 		}
 		require.Len(t, res.Actions, 3)
 		require.Equal(t, permissions.ReasonRefused, res.Diagnostics[0].Reason)
-		require.Equal(t, "the API server rejected the last attempt to create it: not you", res.Diagnostics[0].Message)
+		require.Equal(t, "the API server rejected the last write (create): not you", res.Diagnostics[0].Message)
 		in.Now = now.Add(wait)
 		require.Len(t, reconciled(t, in).Actions, 4)
 		in.Now = now

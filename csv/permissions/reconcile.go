@@ -124,11 +124,12 @@ func unreadToApprove(f *facts, open []grant) []string {
 func holdRejected(f *facts, res olmcore.Result) olmcore.Result {
 	due, rejected := refused.Due(res.Actions, f.in.LastRun, f.in.Now)
 	res.Actions = due
+	var reports []olmcore.Result
 	for _, w := range rejected {
-		res = res.And(olmcore.Result{RequeueAfter: w.RetryIn, Diagnostics: []olmcore.Diagnostic{
+		reports = append(reports, olmcore.Result{RequeueAfter: w.RetryIn, Diagnostics: []olmcore.Diagnostic{
 			olmcore.Diagnose(olmcore.Warning, ReasonRefused, w.Target, "",
-				"the API server rejected the last attempt to %s it: %s", w.Verb, w.Message),
+				"the API server rejected the last write (%s): %s", w.Verb, w.Message),
 		}})
 	}
-	return res
+	return res.And(reports...)
 }

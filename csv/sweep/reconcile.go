@@ -174,7 +174,7 @@ func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
 }
 
 // isSwept reports whether an object is an orphan if the owner that its labels name does not exist. CRDs and namespaces
-// are never orphans. Neither are namespaced objects, because tenants may write their labels.
+// are never orphans. Neither are objects in namespaces other than kube-system, because tenants may write their labels.
 func isSwept(o olmcore.Object, owner olmcore.Owner) bool {
 	key := olmcore.KeyOf(o)
 	return (owner.Kind == v1alpha1.ClusterServiceVersionKind || owner.Kind == operatorsv1.OperatorGroupKind) &&

@@ -45,16 +45,18 @@ func contentOf(in *Input) (c content) {
 	operators := slices.Clone(in.Resolution.Operators)
 	slices.SortStableFunc(operators, func(a, b olmcore.Operator) int { return strings.Compare(a.Name, b.Name) })
 	unpacked := fromImages(in.Resolution, in.Namespace, in.Config)
+	var parts []content
 	for _, o := range operators {
 		if unpacked[o.Name] {
-			c = c.and(contentOfImage(in, o))
+			parts = append(parts, contentOfImage(in, o))
 		} else {
-			c = c.and(contentOfOperator(in, o, bundle.Literal))
+			parts = append(parts, contentOfOperator(in, o, bundle.Literal))
 		}
 	}
 	for _, s := range input.ByName(in.Resolution.Generated) {
-		c = c.and(contentOfSubscription(in, s))
+		parts = append(parts, contentOfSubscription(in, s))
 	}
+	c = c.and(parts...)
 	slices.SortStableFunc(c.steps, func(a, b *v1alpha1.Step) int { // the steps of one operator keep their order
 		return cmp.Or(cmp.Compare(kinds.OrderOf(a), kinds.OrderOf(b)), strings.Compare(a.Resolving, b.Resolving))
 	})
@@ -63,15 +65,22 @@ func contentOf(in *Input) (c content) {
 	return c
 }
 
-// and returns the content of c and other, without account and hash.
-func (c content) and(other content) content {
-	c.steps = slices.Concat(c.steps, other.steps)
-	c.lookups = slices.Concat(c.lookups, other.lookups)
-	c.pending = slices.Concat(c.pending, other.pending)
-	c.problems = slices.Concat(c.problems, other.problems)
-	if other.refused != (olmcore.Cause{}) {
-		message := strings.TrimPrefix(c.refused.Message+"; "+other.refused.Message, "; ")
-		c.refused = olmcore.Cause{Reason: other.refused.Reason, Message: message}
+// and returns the content of c and of the others, without account and hash.
+func (c content) and(others ...content) content {
+	// append copies a clipped slice, so it never writes to the arrays of c.
+	c.steps = slices.Clip(c.steps)
+	c.lookups = slices.Clip(c.lookups)
+	c.pending = slices.Clip(c.pending)
+	c.problems = slices.Clip(c.problems)
+	for _, other := range others {
+		c.steps = append(c.steps, other.steps...)
+		c.lookups = append(c.lookups, other.lookups...)
+		c.pending = append(c.pending, other.pending...)
+		c.problems = append(c.problems, other.problems...)
+		if other.refused != (olmcore.Cause{}) {
+			message := strings.TrimPrefix(c.refused.Message+"; "+other.refused.Message, "; ")
+			c.refused = olmcore.Cause{Reason: other.refused.Reason, Message: message}
+		}
 	}
 	return c
 }

@@ -36,13 +36,13 @@ func Reconcile(in Input) (Outcome, error) {
 
 // decide returns what Reconcile does without a Checkpoint.
 func decide(in Input) olmcore.Result {
-	f := observe(&in)
 	switch {
 	case input.Terminating(in.Namespaces):
 		return olmcore.Result{}
 	case !in.Namespaces.Complete:
-		return olmcore.Result{Diagnostics: reportUnread(f)}
+		return olmcore.Result{Diagnostics: reportUnread(&in)}
 	}
+	f := observe(&in)
 	deletions, deleted := deleteOld(f)
 	kept := slices.DeleteFunc(slices.Clone(f.plans), func(p plan) bool { return p.DeletionTimestamp != nil || deleted[p.UID] })
 	var audits []olmcore.Result
@@ -53,7 +53,7 @@ func decide(in Input) olmcore.Result {
 		audits = append(audits, auditSubscription(f, s))
 	}
 	collisions := olmcore.Result{Diagnostics: auditCollisions(kept)}
-	unread := olmcore.Result{Diagnostics: reportUnread(f)}
+	unread := olmcore.Result{Diagnostics: reportUnread(&in)}
 	return deletions.And(audits...).And(collisions, deleteBundles(f), unread)
 }
 
@@ -66,8 +66,7 @@ func warn(reason string, target olmcore.Object, format string, args ...any) olmc
 }
 
 // reportUnread returns a Diagnostic for each kind that was not read and is needed for a decision.
-func reportUnread(f *facts) (diagnostics []olmcore.Diagnostic) {
-	in := f.in
+func reportUnread(in *Input) (diagnostics []olmcore.Diagnostic) {
 	var unread []olmcore.NotReadError
 	if !in.Namespaces.Complete {
 		kind := corev1.SchemeGroupVersion.WithKind("Namespace")

@@ -51,12 +51,11 @@ func decide(in Input) Outcome {
 	return outcomeOf(&in, state, result.And(job))
 }
 
-// facts contains what is observed of a bundle image that is not unpacked yet. It is read-only after observe has
-// returned it.
+// facts contains the observed state of a pending bundle image. It is read-only after observe has returned it.
 type facts struct {
 	in     *Input // as the caller passed it
 	target target
-	// content is that of the ConfigMap. complete reports whether it is a whole bundle.
+	// content is the content of the ConfigMap. complete is true if the whole bundle is unpacked.
 	content  bundle.Content
 	complete bool
 }

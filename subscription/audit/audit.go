@@ -305,12 +305,11 @@ func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, r
 	created, key := p.CreationTimestamp.Time, a.keys[s.Name]
 	owns := olmcore.OwnedBy(p, s.UID)
 	if !owns && contributes {
-		reason := OwnerMissing
+		reason, message := OwnerMissing, "the InstallPlan has no owner reference to Subscription %s"
 		if slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.SubscriptionKind && r.Name == s.Name }) {
-			reason = OwnerStaleUID
+			reason, message = OwnerStaleUID, "the InstallPlan has an owner reference to a deleted Subscription with the name %s"
 		}
-		a.add(p, olmcore.Warning, created, reason, "metadata.ownerReferences",
-			"the InstallPlan has no owner reference to Subscription %s", s.Name)
+		a.add(p, olmcore.Warning, created, reason, "metadata.ownerReferences", message, s.Name)
 	}
 	switch _, labelled := p.Labels[key]; {
 	case key == "":
@@ -318,7 +317,7 @@ func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, r
 		a.add(p, olmcore.Warning, created, LabelMissing, "metadata.labels", "the component label of Subscription %s is missing", s.Name)
 	case labelled && isOwned && !owns && !refers:
 		a.add(p, olmcore.Info, created, AssociationDisagree, "metadata.labels",
-			"the InstallPlan has the label of Subscription %s, but no owner reference to it", s.Name)
+			"the InstallPlan has the label of Subscription %s, but the Subscription does not own it", s.Name)
 	}
 }
 

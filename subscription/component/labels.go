@@ -48,7 +48,7 @@ type LabelsInput struct {
 // Source: operator-lifecycle-manager pkg/controller/operators/operators, adoption controller. Differs: Labels does not
 // label InstallPlans, because package installplan does.
 func Labels(in LabelsInput) olmcore.Result {
-	l := labels{LabelsInput: in, changes: map[olmcore.Object]map[string]bool{}}
+	l := labels{in: &in, changes: map[olmcore.Object]map[string]bool{}}
 	for _, s := range in.Subscriptions {
 		l.subscription(s)
 	}
@@ -57,16 +57,16 @@ func Labels(in LabelsInput) olmcore.Result {
 			l.owned(o)
 		}
 	}
-	l.update()
-	return l.Result
+	l.result.Actions = l.updates()
+	return l.result
 }
 
 // labels collects the result of Labels.
 type labels struct {
-	LabelsInput
+	in *LabelsInput // as the caller passed it
 	// changes contains the keys to add (true) and to remove (false), by object.
 	changes map[olmcore.Object]map[string]bool
-	olmcore.Result
+	result  olmcore.Result
 }
 
 // change records that an object should have, or should not have, a key. It does nothing if that is already so.
@@ -85,21 +85,21 @@ func (l *labels) subscription(s *v1alpha1.Subscription) {
 	if s.Spec == nil || s.Spec.Package == "" || s.DeletionTimestamp != nil {
 		return
 	}
-	key, err := olmcore.ComponentLabelKey(s.Spec.Package, l.Namespace)
+	key, err := olmcore.ComponentLabelKey(s.Spec.Package, l.in.Namespace)
 	if err != nil {
-		l.Diagnostics = append(l.Diagnostics, olmcore.Diagnose(olmcore.Error, ReasonLabelKeyInvalid, olmcore.RefOf(s), "spec.name", "%s", err))
+		l.result.Diagnostics = append(l.result.Diagnostics, olmcore.Diagnose(olmcore.Error, ReasonLabelKeyInvalid, olmcore.RefOf(s), "spec.name", "%s", err))
 		return
 	}
-	if !l.Written[s.Name] {
+	if !l.in.Written[s.Name] {
 		l.change(s, key, true)
-		for _, pkg := range l.PreviousPackages[s.UID] {
-			old, err := olmcore.ComponentLabelKey(pkg, l.Namespace)
+		for _, pkg := range l.in.PreviousPackages[s.UID] {
+			old, err := olmcore.ComponentLabelKey(pkg, l.in.Namespace)
 			if err == nil && old != key {
 				l.change(s, old, false)
 			}
 		}
 	}
-	c := l.ClusterServiceVersions[s.Status.InstalledCSV]
+	c := l.in.ClusterServiceVersions[s.Status.InstalledCSV]
 	if c != nil && !has(c, key) && relation.Writable(c) && !c.IsCopied() && !l.waitsFor(c) {
 		l.change(c, key, true)
 	}
@@ -114,11 +114,11 @@ func (l *labels) owned(o olmcore.Object) {
 	case v1alpha1.SubscriptionKind, v1alpha1.ClusterServiceVersionKind, v1alpha1.InstallPlanKind:
 		return // they have rules of their own
 	}
-	owners := ownersOf(o, l.Namespace, l.ClusterServiceVersions)
+	owners := ownersOf(o, l.in.Namespace, l.in.ClusterServiceVersions)
 	if kind == "CustomResourceDefinition" && o.GetNamespace() == "" {
 		for _, key := range slices.Sorted(maps.Keys(o.GetAnnotations())) {
-			name, isHere := strings.CutPrefix(o.GetAnnotations()[key], l.Namespace+"/")
-			c := l.ClusterServiceVersions[name]
+			name, isHere := strings.CutPrefix(o.GetAnnotations()[key], l.in.Namespace+"/")
+			c := l.in.ClusterServiceVersions[name]
 			if isHere && strings.HasPrefix(key, alongsidePrefix) && c != nil && slices.Contains(ownedCRDs(c), o.GetName()) {
 				owners = append(owners, c)
 			}
@@ -150,11 +150,11 @@ func (l *labels) inherit(o olmcore.Object, c *v1alpha1.ClusterServiceVersion) {
 // installedKeys returns the keys that a CSV has of Subscriptions that installed it.
 func (l *labels) installedKeys(c *v1alpha1.ClusterServiceVersion) []string {
 	var keys []string
-	for _, s := range l.Subscriptions {
+	for _, s := range l.in.Subscriptions {
 		if s.Spec == nil || s.Status.InstalledCSV != c.Name {
 			continue
 		}
-		key, err := olmcore.ComponentLabelKey(s.Spec.Package, l.Namespace)
+		key, err := olmcore.ComponentLabelKey(s.Spec.Package, l.in.Namespace)
 		if err == nil && has(c, key) && !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
@@ -169,14 +169,15 @@ func (l *labels) waitsFor(c *v1alpha1.ClusterServiceVersion) bool {
 		return false
 	}
 	start := relation.Latest(c.CreationTimestamp.Time, relation.Time(c.Status.LastTransitionTime))
-	left := relation.Grace - max(0, l.Now.Sub(start))
-	l.Requeue(left)
+	left := relation.Grace - max(0, l.in.Now.Sub(start))
+	l.result.Requeue(left)
 	return left > 0
 }
 
-// update adds one Update for each changed object, sorted by reference. An object that was passed twice with different
-// contents is not updated.
-func (l *labels) update() {
+// updates returns one Update for each changed object, sorted by reference. An object that was passed twice with
+// different contents is not updated.
+func (l *labels) updates() []olmcore.Action {
+	var updates []olmcore.Action
 	versions := map[olmcore.Key]int{}
 	for o := range l.changes {
 		versions[olmcore.KeyOf(o)]++
@@ -198,9 +199,12 @@ func (l *labels) update() {
 		if !changes[keys[0]] {
 			cause = olmcore.Cause{Reason: ReasonLabelStale, Message: "the object does not belong to the operator with the label " + keys[0]}
 		}
-		l.Actions = append(l.Actions, olmcore.UpdateOf(before, after, cause))
+		updates = append(updates, olmcore.UpdateOf(before, after, cause))
 	}
-	slices.SortFunc(l.Actions, func(a, b olmcore.Action) int { return a.(olmcore.Update).Target.Compare(b.(olmcore.Update).Target) })
+	slices.SortFunc(updates, func(a, b olmcore.Action) int {
+		return a.(olmcore.Update).Target.Compare(b.(olmcore.Update).Target)
+	})
+	return updates
 }
 
 // ownersOf returns the CSVs of a namespace that own an object, by reference or by labels.

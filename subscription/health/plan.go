@@ -58,7 +58,7 @@ func (n *namespace) plan(v *subscription.Verdict) finding {
 	case is == subscription.StageRequiresApproval:
 	case is == subscription.StageFailed:
 		f.Phase, f.Reason = n.failure(v), relation.FailureReason(plan)
-		n.failed(plan, &f)
+		f = n.failed(plan, f)
 	case is == subscription.StageUnknown:
 		f.Phase, f.Reason, f.now = Stuck, subscription.ReasonUnknownPhase, planUnknown
 	case hasPendingLookup(plan):
@@ -72,16 +72,16 @@ func (n *namespace) plan(v *subscription.Verdict) finding {
 	return f
 }
 
-// failed adds the failed step and the objects to delete to the finding: the versions that the InstallPlan created but
-// did not install completely, and the InstallPlan. OLM, too, creates a new InstallPlan only after all of them are
+// failed returns the finding with the failed step and the objects to delete. These are the InstallPlan, and the versions
+// that it created but did not install completely. OLM, too, creates a new InstallPlan only after all of them are
 // deleted.
-func (n *namespace) failed(plan *v1alpha1.InstallPlan, f *finding) {
+func (n *namespace) failed(plan *v1alpha1.InstallPlan, f finding) finding {
 	if step := failedStep(plan, f.Message); step != "" {
 		f.Message += "; step " + step
 	}
 	if relation.IsRetried(plan) {
 		f.now = planRetried
-		return
+		return f
 	}
 	var remove []string
 	for _, name := range plan.Spec.ClusterServiceVersionNames {
@@ -96,6 +96,7 @@ func (n *namespace) failed(plan *v1alpha1.InstallPlan, f *finding) {
 		f.now, f.what = planFailedStored, "Migrate the custom resources of CustomResourceDefinition "+m[1]+
 			" to a version that is kept, remove "+m[2]+" from its status.storedVersions"
 	}
+	return f
 }
 
 // storedVersion matches OLM's message about a CustomResourceDefinition that loses a stored version. It matches from the

@@ -105,7 +105,10 @@ func (n *namespace) resolving(v *subscription.Verdict) finding {
 	if catalogs, ok := condition(v, v1alpha1.SubscriptionCatalogSourcesUnhealthy); ok {
 		f.Object = unhealthyCatalog(v)
 		f.Since, f.Reason, f.Message, f.now = catalogs.Since, catalogs.Reason, catalogs.Message, catalogsMissing
-	} else if n.held(v, &f) {
+		return f
+	}
+	f, needsChange := n.held(v, f)
+	if needsChange {
 		f.Phase = Stuck
 	}
 	return f
@@ -150,21 +153,21 @@ func unresolvedSince(s *v1alpha1.Subscription) time.Time {
 // passes contains the codes of versions that are held back only for a time, or for an unknown reason.
 var passes = map[resolution.HeldBackCode]bool{resolution.ReplacementInProgress: true, resolution.Unknown: true}
 
-// held adds the reason why a version is held back to the finding. It reports whether a change is needed to install it.
+// held returns the finding with the reason why a version is held back, and whether a change is needed to install it.
 // An installed operator that a version range pins needs none.
-func (n *namespace) held(v *subscription.Verdict, f *finding) bool {
+func (n *namespace) held(v *subscription.Verdict, f finding) (held finding, needsChange bool) {
 	h := n.heldBack[v.Subscription.Name]
 	if h == nil {
-		return false
+		return f, false
 	}
 	f.Reason, f.Message = string(h.Code), h.Summary
 	switch {
 	case passes[h.Code], v.CSV != nil && h.Code == resolution.Pinned:
-		return false
+		return f, false
 	case len(h.Remedies) > 0:
 		f.now, f.what = heldBack, h.Remedies[0].Message
 	default:
 		f.now = heldBackUnhelped
 	}
-	return true
+	return f, true
 }

@@ -43,36 +43,37 @@ func (n *namespace) version(v *subscription.Verdict) finding {
 	case phase == v1alpha1.CSVPhaseSucceeded && c.DeletionTimestamp != nil:
 		f.Phase, f.Since, f.Message, f.late = Degraded, c.DeletionTimestamp.Time, "CSV "+c.Name+" is being deleted", ""
 	case phase == v1alpha1.CSVPhaseSucceeded:
-		n.installed(v, &f)
+		f = n.installed(v, f)
 	case phase == v1alpha1.CSVPhaseFailed || phase == v1alpha1.CSVPhaseUnknown:
 		f.Phase, f.now = Failed, versionFailed
 		if hasSucceeded(c) || replaced != nil && hasSucceeded(replaced) {
 			f.Phase = Degraded
 		}
-		n.workload(c, &f)
+		f = n.workload(c, f)
 	case phase == v1alpha1.CSVPhaseReplacing || phase == v1alpha1.CSVPhaseDeleting:
 		f.Phase = Upgrading
 	case phase == v1alpha1.CSVPhasePending:
-		pending(c, &f)
+		f = pending(c, f)
 	default:
-		n.workload(c, &f)
+		f = n.workload(c, f)
 	}
 	return f
 }
 
-// installed completes the finding for a version that works. The reason why there is no newer version is reported, but
+// installed returns the finding for a version that works. The reason why there is no newer version is reported, but
 // the phase is Installed.
-func (n *namespace) installed(v *subscription.Verdict, f *finding) {
+func (n *namespace) installed(v *subscription.Verdict, f finding) finding {
 	f.Phase, f.late = Installed, ""
 	if catalogs, ok := condition(v, v1alpha1.SubscriptionCatalogSourcesUnhealthy); ok {
 		f.Reason, f.Message, f.now = catalogs.Reason, catalogs.Message, catalogsUnasked
-		return
+		return f
 	}
-	n.held(v, f)
+	f, _ = n.held(v, f)
+	return f
 }
 
-// pending completes the finding for a version whose requirements are not met.
-func pending(c *v1alpha1.ClusterServiceVersion, f *finding) {
+// pending returns the finding for a version whose requirements are not met.
+func pending(c *v1alpha1.ClusterServiceVersion, f finding) finding {
 	switch reason := c.Status.Reason; {
 	case reason == v1alpha1.CSVReasonOperatorConditionNotUpgradeable && c.Spec.Replaces != "":
 		f.now = notUpgradeable
@@ -84,6 +85,7 @@ func pending(c *v1alpha1.ClusterServiceVersion, f *finding) {
 			f.Message = strings.TrimPrefix(f.Message+": "+f.what, ": ")
 		}
 	}
+	return f
 }
 
 // absent returns the finding for a version that does not exist: its InstallPlan did not create it, or it was deleted.

@@ -109,11 +109,11 @@ type symptom struct {
 	Reason, Message string
 }
 
-// workload sets the Deployment or the Pod that a version waits for as the object of the finding. It does nothing if
-// Deployments were not read.
-func (n *namespace) workload(c *v1alpha1.ClusterServiceVersion, f *finding) {
+// workload returns the finding with the Deployment or the Pod that a version waits for as its object. It returns the
+// finding unchanged if Deployments were not read.
+func (n *namespace) workload(c *v1alpha1.ClusterServiceVersion, f finding) finding {
 	if !n.deployments.Complete || !slices.Contains(waitsForWorkload, c.Status.Reason) {
-		return
+		return f
 	}
 	var found *symptom
 	for i := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
@@ -123,7 +123,7 @@ func (n *namespace) workload(c *v1alpha1.ClusterServiceVersion, f *finding) {
 		}
 	}
 	if found == nil {
-		return
+		return f
 	}
 	f.Object, f.Reason, f.Message = found.Object, found.Reason, found.Message
 	row := troubles[slices.IndexFunc(troubles, func(t trouble) bool { return t.Reason == found.Reason })]
@@ -138,6 +138,7 @@ func (n *namespace) workload(c *v1alpha1.ClusterServiceVersion, f *finding) {
 	if row.Ends && f.Phase != Failed && f.Phase != Degraded {
 		f.Phase = Stuck
 	}
+	return f
 }
 
 // deployment returns the failure of a Deployment of a version, or nil if there is none. A Deployment that does not

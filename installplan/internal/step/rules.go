@@ -118,7 +118,7 @@ func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed b
 }
 
 // chain returns the names of the upgrade chain of a version that does not exist yet. Two versions are linked if one
-// replaces the other and both exist.
+// replaces the other, and each of them exists or is this version.
 func (w *world) chain(version *v1alpha1.ClusterServiceVersion) map[string]bool {
 	replaces := map[string]string{version.Name: version.Spec.Replaces}
 	for _, csv := range w.in.ClusterServiceVersions {
@@ -229,7 +229,7 @@ func pullSecretRule(w *world, t *Target) Verdict {
 	}
 	source := w.in.PullSecrets[i].DeepCopy()
 	if !w.in.CopyAnySecret && !isPullSecret(w, source) {
-		return blocked("secret %s is not a pull secret of a catalog of namespace %s lists", source.Name, w.in.OLMNamespace)
+		return blocked("secret %s is not a pull secret of any catalog in namespace %s", source.Name, w.in.OLMNamespace)
 	}
 	return creating(w, t, &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},

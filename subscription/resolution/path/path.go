@@ -249,7 +249,8 @@ func (w *walk) in(s state, channel string) (state, error) {
 	return state{in}, err
 }
 
-// path returns the Path with these hops, which ends in state s for the reasons in res. endless means that it is too long.
+// path returns the Path with these hops, which ends in state s for the reasons in res. endless means that the path
+// returns to an earlier state or has too many hops.
 func (w *walk) path(hops []Hop, s state, res *resolution.Result, endless bool) Path {
 	p := Path{
 		Namespace: w.question.Input.Namespace, Subscription: w.question.Subscription, Target: w.question.Target,
