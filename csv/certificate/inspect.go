@@ -208,13 +208,13 @@ func brief(err error) string {
 	switch err := err.(type) {
 	case x509.CertificateInvalidError:
 		if err.Reason == x509.Expired {
-			return "it or its authority has expired, or is not valid yet"
+			return "the certificate or its authority has expired, or is not valid yet"
 		}
-		return "it or its authority may not be used for this"
+		return "the usages of the certificate, or a restriction of its authority, do not allow a serving certificate"
 	case x509.UnknownAuthorityError:
-		return "the authority did not sign it"
+		return "the authority did not sign the certificate"
 	}
-	return "it cannot be verified"
+	return "the certificate cannot be verified"
 }
 
 // Memory caches the results of the inspections of the current and the previous call. It saves most of the cost of a

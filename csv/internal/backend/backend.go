@@ -430,7 +430,7 @@ func (r *rotation) install() olmcore.Action {
 		return r.source.update(r.secret, o, ReasonInstall, "secret "+o.Name+" is taken over by this version")
 	}
 	r.writeTo(o)
-	return r.source.update(r.secret, o, ReasonCertificate, "the annotation of secret "+o.Name+" does not match its authority")
+	return r.source.update(r.secret, o, ReasonCertificate, "annotation olmcahash of secret "+o.Name+" does not match the authority in the Secret")
 }
 
 // settle returns the write of the Secret that removes what only the rotation needed, or nil.

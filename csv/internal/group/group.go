@@ -84,7 +84,7 @@ func List(g *operatorsv1.OperatorGroup, list []API) olmcore.Action {
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, operatorsv1.OperatorGroupProvidedAPIsAnnotationKey, Format(list))
 	return olmcore.UpdateOf(g, after, olmcore.Cause{
 		Reason:  ReasonProvidedAPIsChanged,
-		Message: "the annotation does not list the APIs that the operators of OperatorGroup " + g.Name + " provide",
+		Message: "annotation olm.providedAPIs of OperatorGroup " + g.Name + " does not match the APIs that its operators provide",
 	})
 }
 
