@@ -195,8 +195,8 @@ func ownersOf(o olmcore.Object) []types.NamespacedName {
 	return keys
 }
 
-// Terms calls add with each term by which an original CSV is indexed. A copy has no terms. The Terms of a Concern
-// contain at least one term of every CSV that the change concerns, unless they are nil.
+// Terms calls add with each index term of an original CSV. A copy has no terms. If a change affects the CSV, at least
+// one of these terms is in the Terms of Concerned, unless those are nil.
 func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	if c.IsCopied() {
 		return
@@ -233,8 +233,9 @@ func ofAPIGroup(name string) olmcore.Term   { return olmcore.Term{Of: "API group
 // unsettled is the term of CSVs that are not Succeeded.
 var unsettled = olmcore.Term{Of: "unsettled"}
 
-// Concerned returns the original CSVs to which the change of an object from old to next matters. Use it if Affected,
-// which knows only one of the two objects, returns a key that stands for several CSVs. old may be nil if it is unknown.
+// Concerned returns a test for the original CSVs that the change of an object from old to next affects. Affected knows
+// only one of the two objects, and may return a key for several CSVs. Use Concerned to select among those CSVs. old is
+// nil if the old object is not known.
 func Concerned(old, next olmcore.Object) olmcore.Concern[*v1alpha1.ClusterServiceVersion] {
 	of, isKnown := concernedBy(old, next)
 	if !isKnown {

@@ -168,9 +168,9 @@ func certificatesMissing(f *facts) []olmcore.Diagnostic {
 	return certificatesNeeded(f.csv, f.services.certificates.Requests, format)
 }
 
-// Judged is the memory of an installation. It contains its failed writes, and the grants that its permissions depended
-// on. Pass Outcome.Judged in the next Input and do not change it. A CSV that failed because permissions are missing is
-// installed again as soon as the CSV, the account or its grants differ.
+// Judged is the memory of an installation. It contains the writes of the installation with their results, and the
+// grants that its permissions depended on. Pass Outcome.Judged in the next Input and do not change it. A CSV that
+// failed because permissions are missing is installed again as soon as the CSV, the account or its grants differ.
 type Judged struct {
 	// Generation is the metadata.generation of the CSV.
 	Generation int64
@@ -182,7 +182,7 @@ type Judged struct {
 	attempts deployment.Attempts
 }
 
-// Equal reports whether two memories are the same. Nil equals only nil.
+// Equal reports whether j and o contain the same data. Nil equals only nil.
 func (j *Judged) Equal(o *Judged) bool {
 	if j == nil || o == nil {
 		return j == o

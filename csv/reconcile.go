@@ -20,14 +20,14 @@ import (
 // next Input.
 type Outcome struct {
 	olmcore.Result
-	// Operands contains the kinds whose instances the cleanup needs. The caller lists the instances and sets them in
-	// Deletion.Operands of the next Input. Gather does so itself.
+	// Operands contains the kinds of custom resources that the cleanup must know. The caller lists the custom resources
+	// and sets them in Deletion.Operands of the next Input. Gather does so itself.
 	Operands []schema.GroupVersionKind
 	// Certificates contains requests for certificates. Nothing is installed or renewed until Input.Issued answers them.
 	Certificates []certificate.Request
-	// Repair contains actions that create the missing ServiceAccounts, roles and bindings of the CSV's InstallPlan. They
-	// are not part of Actions, so that a person can decide whether to run them. Repair is empty while the ServiceAccount
-	// that the OperatorGroup names is missing.
+	// Repair contains actions that create the missing ServiceAccounts, roles and bindings of the CSV's InstallPlan. These
+	// actions are not part of Actions, so that a user can decide whether to run them. Repair is empty while the
+	// ServiceAccount that the OperatorGroup names is missing.
 	Repair []olmcore.Action
 	// Judged is the memory of an installation. Pass it in the next Input. It is nil if there is nothing to remember.
 	Judged *Judged
