@@ -74,8 +74,8 @@ type Plan struct {
 //
 //  1. The issued certificate is stored in the Secret beside the current one, as the next certificate.
 //  2. All clients are updated to trust the next certificate too (Trust).
-//  3. After TrustGrace, the next certificate becomes the current one. The authority of the old one is kept as a previous
-//     authority. Pods may mount the files at any time, so they serve with either certificate from now on.
+//  3. After TrustGrace, the next certificate becomes the current one. The authority of the old certificate is kept as a
+//     previous authority. Pods may mount the files at any time, so they serve with either certificate from now on.
 //  4. The Deployment is rolled out with the hash of the new authority (Mount).
 //  5. Once all Pods are of that rollout, the previous authorities retire (Settle), and clients drop them.
 //
@@ -431,7 +431,8 @@ func (r *rotation) install() olmcore.Action {
 		return r.source.update(r.secret, o, ReasonInstall, "secret "+o.Name+" is taken over by this version")
 	}
 	r.writeTo(o)
-	return r.source.update(r.secret, o, ReasonCertificate, "annotation olmcahash of secret "+o.Name+" does not match the authority in the Secret")
+	why = "annotation olmcahash of secret " + o.Name + " does not match the authority in the Secret"
+	return r.source.update(r.secret, o, ReasonCertificate, why)
 }
 
 // settle returns the write of the Secret that removes the authorities that only the rotation needed, or nil.
