@@ -77,7 +77,7 @@ func failInstallation(f *facts, todo deployment.Installation) decision {
 
 // isReportedLater reports whether a status contains a failed installation that ended at the given time or later. Two
 // managers remember different failures. Without this rule they would overwrite each other's message again and again. A
-// time in the future beyond olmcore.ClockTolerance does not count.
+// time that is more than olmcore.ClockTolerance in the future is ignored.
 func isReportedLater(s *v1alpha1.ClusterServiceVersionStatus, failedAt, now time.Time) bool {
 	isInstallation := s.Reason == v1alpha1.CSVReasonComponentFailed || s.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
 	return s.Phase == v1alpha1.CSVPhaseFailed && isInstallation && !failedAt.IsZero() && s.LastUpdateTime != nil &&
@@ -213,7 +213,7 @@ func judgedBy(in *Input) *Judged {
 }
 
 // rememberInstallation returns the memory for the next call. A failed write is remembered with the grants of the call
-// that requested it. So a grant that changes in the meantime counts as a change.
+// that requested it. So a grant that changed in the meantime leads to a new installation.
 func rememberInstallation(f *facts, d decision) *Judged {
 	remembered := f.in.Judged
 	isFailed := d.phase == v1alpha1.CSVPhaseFailed

@@ -96,7 +96,7 @@ func decide(in Input) olmcore.Result {
 	return unread.And(content(f), rights(f), variables(f))
 }
 
-// unread returns the names of the lists that matter and were not read.
+// unread returns the names of the needed lists that were not read.
 func (f *facts) unread() []string {
 	unread := slices.Concat(
 		read.Missing(f.in.ClusterServiceVersions, "ClusterServiceVersions (ServiceAccounts and Deployments)"),

@@ -66,9 +66,9 @@ type planSteps struct {
 }
 
 // stepsOf returns the steps of the InstallPlans of the namespace for the Roles of a CSV, by the name of the Role. Only
-// the status of a plan counts: OLM's roles for users do not let them write it. A plan that ran with the rights of a
-// ServiceAccount proves nothing if the OperatorGroup does not name that account any more: the account limited what the
-// plan could grant.
+// the status of a plan is evidence, because OLM's roles do not let users write the status. A plan that ran with the
+// rights of a ServiceAccount proves nothing if the OperatorGroup does not name that account any more: the account
+// limited what the plan could grant.
 func stepsOf(f *facts) map[string][]planSteps {
 	all := map[string][]planSteps{}
 	for _, p := range f.in.InstallPlans.Items {

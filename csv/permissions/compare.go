@@ -34,8 +34,8 @@ type Escalation string
 
 // Escalations of a Grant.
 const (
-	// EveryVerb means that the rule has the verb "*". EveryResource means that it has the resource "*". EveryGroup means
-	// that it has the API group "*".
+	// EveryVerb means that the rule has the verb "*". EveryResource means that the rule has the resource "*" or
+	// "*/SUBRESOURCE". EveryGroup means that the rule has the API group "*".
 	EveryVerb     Escalation = "every verb"
 	EveryResource Escalation = "every resource"
 	EveryGroup    Escalation = "every API group"

@@ -21,7 +21,7 @@ type Rest struct {
 }
 
 // After returns the Rest for the next call of Gather, or nil if Reconcile found objects or requested a retry. The
-// receiver is the Rest with which Gather read the Input in. It may be nil. out is the Outcome of Reconcile for that
+// receiver is the Rest with which Gather read the Input in, and may be nil. out is the Outcome of Reconcile for that
 // Input. Call After only if Reconcile returned no error.
 func (r *Rest) After(in Input, out Outcome) *Rest {
 	switch {

@@ -137,9 +137,9 @@ func syntaxProblem(i int, d *v1alpha1.APIServiceDescription) string {
 // that is Replacing or Deleting may be adopted too.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, IsAPIServiceAdoptable.
-// Differs: only versions of the same namespace count. In each upgrade, the old version is Replacing for a while.
-// Otherwise a user who can write CSVs in another namespace could take over the API in that time. The replaced version
-// counts even if it no longer exists.
+// Differs: only versions of the same namespace are considered. In each upgrade, the old version is Replacing for a
+// while. Otherwise a user who can write CSVs in another namespace could take over the API in that time. The replaced
+// version is considered even if it no longer exists.
 func (s Source) isAdoptable(service *apiregistrationv1.APIService) bool {
 	owner, ok := olmcore.OwnerOf(service.Labels)
 	switch {

@@ -280,8 +280,8 @@ const (
 )
 
 // isOfNamespace reports whether a binding outside the namespace is for Deployments of the namespace. Its owner labels
-// name a CSV of the namespace. OLM does not label all bindings, so a binding of OLM without owner labels counts if all
-// its subjects are ServiceAccounts of the namespace.
+// name a CSV of the namespace. OLM does not label all bindings. So the result is also true for a binding without owner
+// labels if all its subjects are ServiceAccounts of the namespace.
 func isOfNamespace(labels map[string]string, subjects []rbacv1.Subject, namespace string) bool {
 	if owner, ok := olmcore.OwnerOf(labels); ok {
 		return owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == namespace

@@ -41,8 +41,8 @@ func RuleError(r *rbacv1.PolicyRule) string {
 // Account is the namespace and name of a ServiceAccount.
 type Account struct{ Namespace, Name string }
 
-// IsBound reports whether the subjects of a binding include the account. They may name the ServiceAccount, its user
-// name, or one of the three groups that contain it. bindingNamespace is empty for a ClusterRoleBinding.
+// IsBound reports whether the subjects of a binding include the account. A subject may name the ServiceAccount, its
+// user name, or one of the three groups that contain it. bindingNamespace is empty for a ClusterRoleBinding.
 func (a Account) IsBound(subjects []rbacv1.Subject, bindingNamespace string) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		switch s.Kind {
@@ -250,7 +250,7 @@ func covers(granted []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
 	return covered
 }
 
-// each reports whether all values pass. An empty list counts as one empty value.
+// each reports whether all values pass. An empty list is treated as one empty value.
 func each(values []string, pass func(string) bool) bool {
 	if len(values) == 0 {
 		return pass("")
