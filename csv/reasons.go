@@ -28,9 +28,9 @@ const (
 	ReasonInstall = deployment.ReasonInstall
 	// ReasonCertificateRotation means that a serving certificate of the operator is stored or rolled out. Nothing to do.
 	ReasonCertificateRotation = backend.ReasonCertificate
-	// ReasonTrust means that a webhook, an APIService or a CRD conversion is updated to trust the next certificate of
-	// the operator, or to stop trusting a certificate that no Pod serves with. It is also the reason if the
-	// namespaceSelector or the rules of an existing webhook are updated. Nothing to do.
+	// ReasonTrust means that the caBundle of a webhook, an APIService or a CRD conversion is updated. The caBundle gets
+	// the authority of the operator's next certificate, or loses an authority whose certificate no Pod serves with. It is
+	// also the reason if the namespaceSelector or the rules of an existing webhook are updated. Nothing to do.
 	ReasonTrust = webhook.ReasonTrust
 	// ReasonCertificateSettled means that a certificate rotation is complete. The authorities that only the rotation
 	// needed are removed from the Secret. Nothing to do.
@@ -73,9 +73,9 @@ const (
 	// ReasonAPIGroupConflict means that the operator is not installed. An owned APIService does not exist yet, and its API
 	// group is reserved or belongs to another operator. Follow the instruction in the message.
 	ReasonAPIGroupConflict = "APIGroupConflict"
-	// ReasonAPIGroupShared means that an owned APIService is kept although it would not be created today, because its
-	// API group is reserved or also belongs to another operator. Check that the operator may serve the group. A manager
-	// reports it once after a start, and again together with writes. Assess always reports it.
+	// ReasonAPIGroupShared means that an owned APIService is kept although it would not be created today. Its API group is
+	// reserved, or also belongs to another operator. Check that the operator may serve the group. A manager reports it
+	// once after a start, and again together with writes. Assess always reports it.
 	ReasonAPIGroupShared = "APIGroupShared"
 	// ReasonUnknownInstallMode means that the CSV lists an install mode that the API does not have. The install mode is
 	// ignored. Correct spec.installModes.

@@ -39,10 +39,11 @@ type Outcome struct {
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Reconcile returns the actions for one ClusterServiceVersion. It updates the metadata and the status, installs the
-// operator and keeps it installed, lets a newer version replace it, and runs the cleanup of a CSV that is being
-// deleted. There is nothing to do if the Outcome contains only memory or a deadline. The error is an
-// *olmcore.InputError. A problem of the CSV or the cluster is not an error: the status and the Diagnostics report it.
+// Reconcile returns the actions for one ClusterServiceVersion. The actions update the metadata and the status, install
+// the operator, and keep the operator installed. They also let a newer version replace the operator, and run the
+// cleanup of a CSV that is being deleted. There is nothing to do if the Outcome contains only memory or a deadline. The
+// error is an *olmcore.InputError. A problem of the CSV or the cluster is not an error: the status and the Diagnostics
+// report it.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go, syncClusterServiceVersion and
 // transitionCSVState. Differs: see docs/deviations.md.

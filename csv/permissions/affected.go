@@ -25,8 +25,8 @@ import (
 // See olmcore.ExpandKeys. For an update, call Affected for the old and the new object, and use the keys of both calls.
 // If it returns a wildcard, Concerned selects the ClusterServiceVersions to reconcile.
 //
-// An object of another owner may have the name of an object that Reconcile creates. Affected returns no key for it.
-// Reconcile checks it again after at most a minute.
+// An object of another owner may have the name of an object that Reconcile creates. Affected returns no key for such an
+// object. Reconcile checks the object again after at most a minute.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *v1alpha1.ClusterServiceVersion:

@@ -89,7 +89,7 @@ func Changed(old, next *rbacv1.ClusterRole) Granted {
 	return Of(slices.Concat(without(old.Rules, next), without(next.Rules, old)))
 }
 
-// Grants returns a function of an account of the CSV. The function returns the rules that the roles and bindings grant
+// Grants returns a function that takes an account of the CSV, and returns the rules that the roles and bindings grant
 // to the account. Roles and bindings that belong to another CSV, even a predecessor, are ignored, because they are
 // deleted with that CSV.
 func Grants(

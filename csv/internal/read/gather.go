@@ -274,16 +274,16 @@ func ValidateMixed(field string, list olmcore.Observed[olmcore.Object]) error {
 	return nil
 }
 
-// RoleBindings reads RoleBindings of a namespace: those that may include one of its ServiceAccounts in accounts, and
-// those with a name in names.
+// RoleBindings reads these RoleBindings of a namespace: those that may include a ServiceAccount of the namespace with a
+// name in accounts, and those with a name in names.
 func RoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.Observed[*rbacv1.RoleBinding] {
 	return Indexed(r, namespace, bindingTerms(namespace, accounts, names), func(b *rbacv1.RoleBinding, add func(Term)) {
 		termsOfBinding(b.Name, b.Namespace, b.Subjects, add)
 	})
 }
 
-// ClusterRoleBindings reads the ClusterRoleBindings that may include one of the ServiceAccounts in accounts of a
-// namespace, and those with a name in names.
+// ClusterRoleBindings reads these ClusterRoleBindings: those that may include a ServiceAccount of the namespace with a
+// name in accounts, and those with a name in names.
 func ClusterRoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.Observed[*rbacv1.ClusterRoleBinding] {
 	return Indexed(r, "", bindingTerms(namespace, accounts, names), func(b *rbacv1.ClusterRoleBinding, add func(Term)) {
 		termsOfBinding(b.Name, "", b.Subjects, add)
