@@ -27,13 +27,13 @@ import (
 )
 
 // Affected returns the keys of the CSVs whose outcome may change when o is added, updated or deleted. For an update,
-// call it for the old and the new object, and use the keys of both calls. A key without a Name stands for every CSV of
-// its Namespace, and the zero key for every CSV. Use olmcore.ExpandKeys to expand such keys, or Concerned to find fewer
+// call it for the old and the new object, and use the keys of both calls. A key with an empty Name means all CSVs of
+// the Namespace. The zero key means all CSVs. Use olmcore.ExpandKeys to expand such keys, or Concerned to select fewer
 // CSVs.
 //
 // A cleanup also waits for other objects, such as CSVs of other namespaces that use the same CRDs, and instances of
-// CRDs without owner labels. It checks them again after at most a minute. A CSV whose APIService is disrupted checks
-// its Pods again after ten seconds.
+// CRDs without owner labels. The cleanup checks these objects again after at most a minute. A CSV whose APIService is
+// disrupted checks its Pods again after ten seconds.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	if olmcore.RefOf(o).Kind == "" {
 		return nil
@@ -50,9 +50,9 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	return distinct
 }
 
-// relation is one row of the table of kinds that matter to CSVs in addition to the requirements. It returns the keys of
-// the CSVs to which an object matters, and whether these include its owners. For an object of another kind it returns
-// no keys.
+// relation is one row of the table of kinds that affect CSVs in addition to the requirements. A relation returns the
+// keys of the CSVs that an object affects. includesOwners is true if the keys include the owners of the object. For an
+// object of another kind, a relation returns no keys.
 type relation func(o olmcore.Object) (keys []types.NamespacedName, includesOwners bool)
 
 // relations is the table. To add a kind, add a row.
@@ -81,7 +81,7 @@ func relationOf[T olmcore.Object](keys func(T) ([]types.NamespacedName, bool)) r
 	}
 }
 
-// related returns the keys of the CSVs to which an object matters: its owners, and those of the relations.
+// related returns the keys of the CSVs that an object affects: its owners, and the CSVs that the relations return.
 func related(o olmcore.Object) []types.NamespacedName {
 	var others []types.NamespacedName
 	for _, row := range relations {
@@ -195,8 +195,8 @@ func ownersOf(o olmcore.Object) []types.NamespacedName {
 	return keys
 }
 
-// Terms calls add with each term by which an original CSV is indexed. A copy has no terms. The Terms of a Concern
-// contain at least one term of every CSV that the change concerns, unless they are nil.
+// Terms calls add with each index term of an original CSV. A copy has no terms. If a change affects the CSV, at least
+// one of these terms is in the Terms of Concerned, unless those are nil.
 func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	if c.IsCopied() {
 		return
@@ -233,8 +233,9 @@ func ofAPIGroup(name string) olmcore.Term   { return olmcore.Term{Of: "API group
 // unsettled is the term of CSVs that are not Succeeded.
 var unsettled = olmcore.Term{Of: "unsettled"}
 
-// Concerned returns the original CSVs to which the change of an object from old to next matters. Use it if Affected,
-// which knows only one of the two objects, returns a key that stands for several CSVs. old may be nil if it is unknown.
+// Concerned returns a test for the original CSVs that the change of an object from old to next affects. Affected knows
+// only one of the two objects, and may return a key for several CSVs. Use Concerned to select among those CSVs. old is
+// nil if the old object is not known.
 func Concerned(old, next olmcore.Object) olmcore.Concern[*v1alpha1.ClusterServiceVersion] {
 	of, isKnown := concernedBy(old, next)
 	if !isKnown {

@@ -389,10 +389,9 @@ func TestOperatorFailsIfStaticGroupLosesAPI(t *testing.T) {
 	check(t, in, want)
 }
 
-// TestThreeVersionsCreatedAtOnce creates three versions in each of the six orders. Every observed state is one that an
-// upgrade chain may have.
-// OLM's cases: three versions at once, in each order, step by step; several versions in between.
-func TestThreeVersionsCreatedAtOnce(t *testing.T) {
+// TestUpgradeChainIsInstalledInAnyOrderOfCreation creates three versions in each of the six orders. Every observed
+// state is one that an upgrade chain may have. It includes OLM's cases of several versions that are created at once.
+func TestUpgradeChainIsInstalledInAnyOrderOfCreation(t *testing.T) {
 	begun := []string{"InstallReady", "Installing", "Succeeded", "Replacing", "Deleting", "gone"}
 	for _, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {

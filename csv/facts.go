@@ -109,8 +109,8 @@ func (f *facts) isLeaving() bool {
 	return f.phase == v1alpha1.CSVPhaseReplacing || f.phase == v1alpha1.CSVPhaseDeleting
 }
 
-// hasRun reports whether the operator ran before: the status records it, or a Deployment is available. A Deployment
-// counts because the history in the status is limited and may have lost the record.
+// hasRun reports whether the operator ran before: the status records it, or a Deployment is available. Deployments are
+// checked because the history in the status is limited and may have lost the record.
 func (f *facts) hasRun() bool {
 	return owned.HasSucceeded(&f.csv.Status) || slices.ContainsFunc(f.in.Deployments.Items, func(d *appsv1.Deployment) bool {
 		return owned.Deployment(f.csv, d) && deployment.IsAvailable(d)

@@ -133,10 +133,11 @@ func termsOfAPIs(list []group.API, add func(read.Term)) {
 	}
 }
 
-// readNeighbours reads the CSVs of the namespace that matter to this one. It reads them by index, so the cost does not
-// depend on the number of other CSVs. A neighbour has a name, an API, a CRD or a Deployment in common with the CSV, or
-// is named by one of its objects. Deployments of the install strategies count in addition to existing Deployments,
-// because a cleanup deletes Deployments before it needs the owners of the bindings for serving certificates.
+// readNeighbours reads the CSVs of the namespace that the decision about this CSV can depend on. It uses an index, so
+// the cost does not depend on the number of other CSVs. A neighbour has a name, an API, a CRD or a Deployment in common
+// with the CSV, or is named by one of its objects. Deployments of the install strategies are considered in addition to
+// existing Deployments, because a cleanup deletes Deployments before it needs the owners of the bindings for serving
+// certificates.
 func readNeighbours(r *read.Reads, in *Input) olmcore.Observed[*version] {
 	c := in.ClusterServiceVersion
 	var terms []read.Term

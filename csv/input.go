@@ -35,8 +35,8 @@ type Input struct {
 	ClusterServiceVersion *v1alpha1.ClusterServiceVersion
 	// Config tunes the decisions. The zero value is valid.
 	Config Config
-	// LastRun contains the results of the last actions that the caller ran for this CSV. Optional. If it is nil, a write
-	// that the API server rejects is repeated instead of reported.
+	// LastRun contains the results of the last actions that the caller ran for this CSV. Optional. If LastRun is nil, a
+	// write that the API server rejects is repeated instead of reported.
 	LastRun olmcore.LastResults
 
 	// OperatorGroups contains the OperatorGroups of the namespace.
@@ -44,51 +44,56 @@ type Input struct {
 	// OtherGroups contains the OperatorGroups of other namespaces whose annotation lists an API that the CSV provides.
 	// Groups that share no target namespace with the OperatorGroup of the CSV have no effect.
 	OtherGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// OtherProviders contains the CSVs in the namespaces of OtherGroups that provide an API of the CSV too, without
-	// copies.
+	// OtherProviders contains the CSVs in the namespaces of OtherGroups that provide one of the same APIs as this CSV.
+	// Copies are not included.
 	OtherProviders olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Neighbours contains the other CSVs of the namespace that the decision can depend on, without copies. These are the
-	// CSVs that are connected by spec.replaces, provide an API of the CSV too, have a Deployment with the same name, own
-	// the Secret of a certificate, or are named by the installed-alongside annotations of the CRDs.
+	// Neighbours contains the other CSVs of the namespace that the decision can depend on, without copies:
+	//  - those of the same upgrade chain (spec.replaces)
+	//  - those that provide one of the same APIs
+	//  - those that have a Deployment with the same name
+	//  - those that own the Secret of a certificate
+	//  - those that the installed-alongside annotations of the CRDs name
 	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Subscriptions contains the Subscriptions of the namespace whose status.installedCSV or status.currentCSV is this
 	// CSV. If it is incomplete, nothing is installed or judged healthy, because the desired Deployments depend on
 	// spec.config.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
-	// OperatorConditions contains the OperatorCondition of the namespace that is named like spec.replaces, or nothing if
-	// it does not exist.
+	// OperatorConditions contains the OperatorCondition of the replaced version. Its name is the value of spec.replaces.
+	// The list is empty if the OperatorCondition does not exist.
 	OperatorConditions olmcore.Observed[*operatorsv2.OperatorCondition]
 	// CustomResourceDefinitions contains the CRDs that the CSV owns or requires.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// GroupDefinitions contains the CRDs of the API groups in which the CSV owns an APIService. They are needed while one
-	// of its APIServices does not exist.
+	// GroupDefinitions contains the CRDs of the API groups in which the CSV owns an APIService. These CRDs are needed
+	// while one of the CSV's APIServices does not exist.
 	GroupDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// APIServices contains the APIServices that the CSV requires or owns, and all others of the API groups in which it
-	// owns one. Their names are <version>.<group>.
+	// APIServices contains the APIServices that the CSV requires or owns. It also contains all other APIServices of the
+	// API groups in which the CSV owns an APIService. The names of APIServices are <version>.<group>.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
 	// KubernetesVersion is the gitVersion of the API server, for example "v1.36.2". If it is empty, the version is unknown
 	// and no spec.minKubeVersion is met.
 	KubernetesVersion string
 	// ServedAPIs contains the kinds that API discovery lists, at least those of spec.nativeAPIs and of the required
-	// APIServices. If it is incomplete, the kinds that this library itself uses (Deployment, Secret, ClusterRole, ...)
-	// count as served, and a required APIService is judged by its Available condition alone.
+	// APIServices. If it is incomplete, the kinds that this library itself uses (Deployment, Secret, ClusterRole, ...) are
+	// assumed to be served. A required APIService is then judged by its Available condition alone.
 	ServedAPIs olmcore.Observed[schema.GroupVersionKind]
-	// ServiceAccounts contains the ServiceAccounts of the namespace that the permissions of the CSV name, and those of
-	// Deployments that serve webhooks or APIs.
+	// ServiceAccounts contains the ServiceAccounts of the namespace that the permissions of the CSV name. It also contains
+	// the ServiceAccounts of Deployments that serve webhooks or APIs.
 	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
-	// Roles and RoleBindings contain those of the namespace. ClusterRoles and ClusterRoleBindings contain those of the
-	// cluster. They need not contain bindings of other accounts than ServiceAccounts, or roles that no needed binding
-	// references. But roles and bindings with the names that InstallPlans give them are needed, because Outcome.Repair
-	// creates those that are missing.
+	// Roles and RoleBindings contain the objects of the namespace. ClusterRoles and ClusterRoleBindings contain the
+	// objects of the cluster. These objects are needed:
+	//  - the bindings that include ServiceAccounts, by name or by a group
+	//  - the roles that these bindings reference
+	//  - the roles and bindings with the names that InstallPlans give them, because Outcome.Repair creates those that are
+	//    missing
 	Roles               olmcore.Observed[*rbacv1.Role]
 	RoleBindings        olmcore.Observed[*rbacv1.RoleBinding]
 	ClusterRoles        olmcore.Observed[*rbacv1.ClusterRole]
 	ClusterRoleBindings olmcore.Observed[*rbacv1.ClusterRoleBinding]
-	// Deployments contains the Deployments of the namespace that have the owner labels of the CSV, or the name of a
-	// Deployment of its install strategy.
+	// Deployments contains the Deployments of the namespace that have the owner labels of the CSV. It also contains those
+	// with the name of a Deployment of the install strategy.
 	Deployments olmcore.Observed[*appsv1.Deployment]
-	// Serving contains the objects that the webhooks and owned APIServices of the CSV need. A CSV without any does not
-	// need it.
+	// Serving contains the objects that the webhooks and owned APIServices of the CSV need. Serving may be empty for a CSV
+	// without webhooks and owned APIServices.
 	Serving serving.Objects
 
 	// Grants contains the UID and resourceVersion of each object that may change the permissions of the account that
@@ -98,11 +103,12 @@ type Input struct {
 	//   - the ClusterRoles that these bindings reference
 	// Grants is used while the CSV is InstallReady, or Failed with reason InstallComponentFailedNoRetry.
 	Grants olmcore.Observed[olmcore.Ref]
-	// Judged is Outcome.Judged of the last call for this CSV. Optional. The caller must not change it. If it is nil, a CSV
-	// that failed because permissions are missing is retried with backoff only, and not as soon as they may be granted.
+	// Judged is Outcome.Judged of the last call for this CSV. Optional. The caller must not change it. If Judged is nil, a
+	// CSV that failed because of missing permissions is retried only with backoff. Otherwise the CSV is retried as soon as
+	// the permissions may have been granted.
 	Judged *Judged
-	// Issued contains the certificates that answer Outcome.Certificates of the last call for this CSV, or some of them. A
-	// certificate that is no longer requested is ignored.
+	// Issued contains certificates for the requests in Outcome.Certificates of the last call for this CSV. Some requests
+	// may be unanswered. A certificate that is no longer requested is ignored.
 	Issued []certificate.Issued
 	// Inspected is Outcome.Inspected of an earlier call for this CSV. Nil is always correct, but makes the call slower.
 	Inspected *certificate.Memory
@@ -116,21 +122,22 @@ type Input struct {
 // Config tunes the decisions. The zero value behaves like OLM without the defects in docs/deviations.md. A negative
 // duration is an *olmcore.InputError.
 type Config struct {
-	// InstallTimeout is how long a CSV may be Installing before it is Failed. 0 means DefaultInstallTimeout.
+	// InstallTimeout is the maximum time for which a CSV may be Installing. After this time the CSV is Failed. 0 means
+	// DefaultInstallTimeout.
 	InstallTimeout time.Duration `json:"installTimeout,omitempty"`
-	// ExcludedAnnotations contains keys of CSV annotations that are not copied to Pod templates. If it is empty, all are
-	// copied, as in OLM. Then a change of any annotation rolls out the operator again.
+	// ExcludedAnnotations contains keys of CSV annotations that are not copied to Pod templates. If the list is empty, all
+	// annotations are copied, as in OLM. A change of any annotation then rolls out the operator again.
 	ExcludedAnnotations []string `json:"excludedAnnotations,omitempty"`
 	// ProxyEnv contains the proxy variables of the cluster. Each container gets them, unless the Subscription sets
 	// HTTP_PROXY, HTTPS_PROXY or NO_PROXY itself.
 	ProxyEnv []corev1.EnvVar `json:"proxyEnv,omitempty"`
-	// AdoptForeignDeployments makes Reconcile overwrite Deployments that have no owner. If it is false, such a Deployment
-	// keeps the CSV from being installed.
+	// AdoptForeignDeployments makes Reconcile overwrite Deployments that have no owner. If AdoptForeignDeployments is
+	// false, the CSV is not installed while such a Deployment exists.
 	AdoptForeignDeployments bool `json:"adoptForeignDeployments,omitempty"`
 	// PackageServerNamespaces contains the namespaces whose operators may serve packages.operators.coreos.com, the API of
-	// OLM's package server. Nil means DefaultPackageServerNamespace. Empty but not nil means none. An APIService that
-	// exists is kept in any case. Package controllers adds the namespaces of OLM and of the global catalogs, unless the
-	// list is empty but not nil.
+	// OLM's package server. Nil means DefaultPackageServerNamespace. An empty list that is not nil means no namespace. An
+	// existing APIService of an operator is kept in any case. Package controllers adds the namespaces of OLM and of the
+	// global catalogs to a list that is nil or not empty.
 	PackageServerNamespaces []string `json:"packageServerNamespaces,omitzero"`
 	// Cleanup tunes the cleanup of a CSV that is being deleted.
 	Cleanup cleanup.Config `json:"cleanup,omitzero"`
@@ -150,10 +157,10 @@ func (c Config) packageServerNamespaces() []string {
 const (
 	// DefaultInstallTimeout is the default of Config.InstallTimeout.
 	DefaultInstallTimeout = 5 * time.Minute
-	// ReplacementGrace is how long a CSV stays Replacing without a successor before it is Pending again.
+	// ReplacementGrace is the time after which a Replacing CSV without a successor is Pending again.
 	ReplacementGrace = 30 * time.Second
-	// NeverRanGrace is how long a Pending CSV that never ran may lack requirements while its successor waits only for it.
-	// After this time the CSV is Replacing.
+	// NeverRanGrace is the time for which a successor waits for a Pending CSV that never ran and whose requirements are
+	// not met. After this time the CSV is Replacing, if the successor waits for nothing else.
 	NeverRanGrace = 5 * time.Minute
 )
 

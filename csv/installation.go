@@ -77,7 +77,7 @@ func failInstallation(f *facts, todo deployment.Installation) decision {
 
 // isReportedLater reports whether a status contains a failed installation that ended at the given time or later. Two
 // managers remember different failures. Without this rule they would overwrite each other's message again and again. A
-// time in the future beyond olmcore.ClockTolerance does not count.
+// time that is more than olmcore.ClockTolerance in the future is ignored.
 func isReportedLater(s *v1alpha1.ClusterServiceVersionStatus, failedAt, now time.Time) bool {
 	isInstallation := s.Reason == v1alpha1.CSVReasonComponentFailed || s.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
 	return s.Phase == v1alpha1.CSVPhaseFailed && isInstallation && !failedAt.IsZero() && s.LastUpdateTime != nil &&
@@ -168,9 +168,9 @@ func certificatesMissing(f *facts) []olmcore.Diagnostic {
 	return certificatesNeeded(f.csv, f.services.certificates.Requests, format)
 }
 
-// Judged is the memory of an installation. It contains its failed writes, and the grants that its permissions depended
-// on. Pass Outcome.Judged in the next Input and do not change it. A CSV that failed because permissions are missing is
-// installed again as soon as the CSV, the account or its grants differ.
+// Judged is the memory of an installation. It contains the writes of the installation with their results, and the
+// grants that its permissions depended on. Pass Outcome.Judged in the next Input and do not change it. A CSV that
+// failed because permissions are missing is installed again as soon as the CSV, the account or its grants differ.
 type Judged struct {
 	// Generation is the metadata.generation of the CSV.
 	Generation int64
@@ -182,7 +182,7 @@ type Judged struct {
 	attempts deployment.Attempts
 }
 
-// Equal reports whether two memories are the same. Nil equals only nil.
+// Equal reports whether j and o contain the same data. Nil equals only nil.
 func (j *Judged) Equal(o *Judged) bool {
 	if j == nil || o == nil {
 		return j == o
@@ -213,7 +213,7 @@ func judgedBy(in *Input) *Judged {
 }
 
 // rememberInstallation returns the memory for the next call. A failed write is remembered with the grants of the call
-// that requested it. So a grant that changes in the meantime counts as a change.
+// that requested it. So a grant that changed in the meantime leads to a new installation.
 func rememberInstallation(f *facts, d decision) *Judged {
 	remembered := f.in.Judged
 	isFailed := d.phase == v1alpha1.CSVPhaseFailed

@@ -23,17 +23,17 @@ const (
 	// ReasonStatusChanged means that the status of the CSV is updated to match the observed objects. Nothing to do.
 	ReasonStatusChanged = owned.ReasonStatusChanged
 	// ReasonInstall means that an object of the operator is created or updated as the CSV describes it: a Deployment, a
-	// webhook configuration, an APIService, the conversion of a CRD, or an object that these need. An object that
+	// webhook configuration, an APIService, the conversion of a CRD, or an object that one of these needs. An object that
 	// cannot be updated is deleted and created again. Nothing to do.
 	ReasonInstall = deployment.ReasonInstall
 	// ReasonCertificateRotation means that a serving certificate of the operator is stored or rolled out. Nothing to do.
 	ReasonCertificateRotation = backend.ReasonCertificate
-	// ReasonTrust means that a webhook, an APIService or a CRD conversion is updated to trust the next certificate of
-	// the operator, or to stop trusting a certificate that no Pod serves with. It is also the reason if the
-	// namespaceSelector or the rules of an existing webhook are updated. Nothing to do.
+	// ReasonTrust means that the caBundle of a webhook, an APIService or a CRD conversion is updated. The caBundle gets
+	// the authority of the operator's next certificate, or loses an authority whose certificate no Pod serves with. It is
+	// also the reason if the namespaceSelector or the rules of an existing webhook are updated. Nothing to do.
 	ReasonTrust = webhook.ReasonTrust
-	// ReasonCertificateSettled means that certificate authorities that were needed only during a certificate rotation
-	// are removed from the Secret. Nothing to do.
+	// ReasonCertificateSettled means that a certificate rotation is complete. The authorities that only the rotation
+	// needed are removed from the Secret. Nothing to do.
 	ReasonCertificateSettled = backend.ReasonSettled
 	// ReasonRemovedFromSpec means that a webhook configuration is deleted because the spec no longer describes it. Nothing
 	// to do.
@@ -70,12 +70,12 @@ const (
 	// installed. Delete the APIService, or the operator that owns it. Package sweep deletes an APIService whose operator
 	// no longer exists.
 	ReasonAPIServiceConflict = "APIServiceConflict"
-	// ReasonAPIGroupConflict means that an owned APIService does not exist yet and its API group is reserved or belongs
-	// to another operator, so the operator is not installed. The message says what to do.
+	// ReasonAPIGroupConflict means that the operator is not installed. An owned APIService does not exist yet, and its API
+	// group is reserved or belongs to another operator. Follow the instruction in the message.
 	ReasonAPIGroupConflict = "APIGroupConflict"
-	// ReasonAPIGroupShared means that an owned APIService is kept although it would not be created today, because its
-	// API group is reserved or also belongs to another operator. Check that the operator may serve the group. A manager
-	// reports it once after a start, and again together with writes. Assess always reports it.
+	// ReasonAPIGroupShared means that an owned APIService is kept although it would not be created today. Its API group is
+	// reserved, or also belongs to another operator. Check that the operator may serve the group. A manager reports it
+	// once after a start, and again together with writes. Assess always reports it.
 	ReasonAPIGroupShared = "APIGroupShared"
 	// ReasonUnknownInstallMode means that the CSV lists an install mode that the API does not have. The install mode is
 	// ignored. Correct spec.installModes.
@@ -83,27 +83,27 @@ const (
 	// ReasonCRDKindMismatch means that the CSV describes a CRD with a kind that differs from the kind of the CRD. The
 	// operator is installed anyway. Correct spec.customresourcedefinitions.
 	ReasonCRDKindMismatch = "CRDKindMismatch"
-	// ReasonReplacesCycle means that spec.replaces of several CSVs form a cycle. The newest CSV counts as the latest
+	// ReasonReplacesCycle means that spec.replaces of several CSVs form a cycle. The newest CSV is treated as the latest
 	// version. Correct spec.replaces.
 	ReasonReplacesCycle = "ReplacesCycle"
 	// ReasonCertificatesNeeded means that nothing is installed or renewed until the certificates in Outcome.Certificates
 	// are issued. Pass them in Input.Issued. Package controllers does so with Options.Issuer.
 	ReasonCertificatesNeeded = "CertificatesNeeded"
-	// ReasonWebhookRulesKept means that an existing webhook configuration keeps rules for cluster-scoped objects,
-	// although the OperatorGroup does not select all namespaces. A new configuration would not get these rules, so the
-	// next version of the operator gets narrower rules or is refused. A manager reports it once after a start, and
-	// again together with writes. Assess always reports it. Before you upgrade the operator, give it an OperatorGroup
-	// that selects all namespaces, or run the command of the message.
+	// ReasonWebhookRulesKept means that an existing webhook configuration keeps rules for cluster-scoped objects, although
+	// the OperatorGroup does not select all namespaces. A new configuration would not get these rules. So the next version
+	// of the operator gets narrower rules or is rejected. A manager reports it once after a start, and again together with
+	// writes. Assess always reports it. Before you upgrade the operator, give the operator an OperatorGroup that selects
+	// all namespaces, or run the command in the message.
 	ReasonWebhookRulesKept = webhook.ReasonRulesKept
-	// ReasonWebhookRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD,
-	// although the CSV lists the CRD as owned. The OperatorGroup does not select all namespaces, and no InstallPlan
-	// recorded that the CRD came with this operator alone. A manager reports it once after a start, and again together
-	// with writes. Assess always reports it. Give the operator an OperatorGroup that selects all namespaces, or run the
-	// command of the message.
+	// ReasonWebhookRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD, although
+	// the CSV lists the CRD as owned. The OperatorGroup does not select all namespaces, and no InstallPlan recorded that
+	// the CRD belongs to this operator alone. A manager reports it once after a start, and again together with writes.
+	// Assess always reports it. Give the operator an OperatorGroup that selects all namespaces, or run the command in the
+	// message.
 	ReasonWebhookRulesNarrowed = webhook.ReasonRulesNarrowed
-	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the
-	// CRD. Only the caBundle of its conversion is updated, even if the next version of the operator needs another
-	// conversion. A manager reports it once after a start, and again together with writes. Assess always reports it. To
-	// allow changes, a cluster administrator runs the command of the message for each CRD.
+	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the CRD.
+	// Only the caBundle of its conversion is updated, even if the next version of the operator needs another conversion. A
+	// manager reports it once after a start, and again together with writes. Assess always reports it. To allow other
+	// changes, let a cluster administrator run the command in the message for each CRD.
 	ReasonConversionKept = webhook.ReasonConversionKept
 )

@@ -20,14 +20,14 @@ import (
 // next Input.
 type Outcome struct {
 	olmcore.Result
-	// Operands contains the kinds whose instances the cleanup needs. The caller lists the instances and sets them in
-	// Deletion.Operands of the next Input. Gather does so itself.
+	// Operands contains the kinds of custom resources that the cleanup must know. The caller lists the custom resources
+	// and sets them in Deletion.Operands of the next Input. Gather does so itself.
 	Operands []schema.GroupVersionKind
 	// Certificates contains requests for certificates. Nothing is installed or renewed until Input.Issued answers them.
 	Certificates []certificate.Request
-	// Repair contains actions that create the missing ServiceAccounts, roles and bindings of the CSV's InstallPlan. They
-	// are not part of Actions, so that a person can decide whether to run them. Repair is empty while the ServiceAccount
-	// that the OperatorGroup names is missing.
+	// Repair contains actions that create the missing ServiceAccounts, roles and bindings of the CSV's InstallPlan. These
+	// actions are not part of Actions, so that a user can decide whether to run them. Repair is empty while the
+	// ServiceAccount that the OperatorGroup names is missing.
 	Repair []olmcore.Action
 	// Judged is the memory of an installation. Pass it in the next Input. It is nil if there is nothing to remember.
 	Judged *Judged
@@ -39,10 +39,11 @@ type Outcome struct {
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Reconcile returns the actions for one ClusterServiceVersion. It updates the metadata and the status, installs the
-// operator and keeps it installed, lets a newer version replace it, and runs the cleanup of a CSV that is being
-// deleted. There is nothing to do if the Outcome contains only memory or a deadline. The error is an
-// *olmcore.InputError. A problem of the CSV or the cluster is not an error: the status and the Diagnostics report it.
+// Reconcile returns the actions for one ClusterServiceVersion. The actions update the metadata and the status, install
+// the operator, and keep the operator installed. They also let a newer version replace the operator, and run the
+// cleanup of a CSV that is being deleted. There is nothing to do if the Outcome contains only memory or a deadline. The
+// error is an *olmcore.InputError. A problem of the CSV or the cluster is not an error: the status and the Diagnostics
+// report it.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go, syncClusterServiceVersion and
 // transitionCSVState. Differs: see docs/deviations.md.

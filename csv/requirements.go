@@ -33,7 +33,7 @@ type requirement struct {
 	// judge returns the entries of status.requirementStatus, met and unmet. It returns none if the CSV has no such
 	// requirement.
 	judge func(*Input) []v1alpha1.RequirementStatus
-	// concerns returns the keys of the CSVs to which a change of an object matters. Affected uses it.
+	// concerns returns the keys of the CSVs that a change of an object affects. Affected uses it.
 	concerns func(olmcore.Object) []types.NamespacedName
 	// takenBy reports whether an entry is unmet because the upgrade to a successor has begun. Nil means that this cannot
 	// happen.
@@ -193,7 +193,7 @@ func byName(a, b v1alpha1.RequirementStatus) int { return strings.Compare(a.Name
 // everyCSV is the key that stands for every CSV, see olmcore.ExpandKeys.
 var everyCSV = []types.NamespacedName{{}}
 
-// concernEvery is the function concerns of a row for which every object of a kind matters to every CSV.
+// concernEvery is the function concerns of a row for which every object of a kind affects every CSV.
 func concernEvery[T olmcore.Object](o olmcore.Object) []types.NamespacedName {
 	if _, ok := o.(T); ok {
 		return everyCSV
@@ -387,7 +387,7 @@ func servesNewerVersions(in *Input, _ *version, r v1alpha1.RequirementStatus) bo
 }
 
 // judgeDefinitions returns one entry for each CRD, sorted by name. If a CRD is owned and required, only the versions of
-// its owned descriptions count.
+// its owned descriptions are checked.
 func judgeDefinitions(in *Input) []v1alpha1.RequirementStatus {
 	definitions := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
 	versions := map[string][]string{} // by CRD

@@ -18,9 +18,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOneRowAddsARequirement adds a row for a ServiceAccount with the name of the CSV. The ServiceAccount is then read,
-// judged, reported, created again and watched.
-func TestOneRowAddsARequirement(t *testing.T) {
+// TestRequirementIsAddedByOneTableRow adds a row for a ServiceAccount with the name of the CSV. The ServiceAccount is
+// then read, judged, reported, created again and watched.
+func TestRequirementIsAddedByOneTableRow(t *testing.T) {
 	rows := append(slices.Clone(requirements), requirement{
 		name: "Namesake",
 		gather: func(r *read.Reads, in *Input) {

@@ -4,6 +4,7 @@ package csv
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -141,9 +142,12 @@ func repair(f *facts, d decision) []olmcore.Action {
 	var actions []olmcore.Action
 	for _, o := range requirements.heal(f.in, f.report) {
 		deployment.LabelComponents(o, f.csv)
-		actions = append(actions, olmcore.Create{Target: olmcore.RefOf(o), Object: o, As: account, Cause: olmcore.Cause{
-			Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + f.csv.Name + " created it, and it no longer exists",
-		}})
+		target := olmcore.RefOf(o)
+		message := fmt.Sprintf("%s %s does not exist any more. The InstallPlan of ClusterServiceVersion %s created it",
+			target.Kind, target.Name, f.csv.Name)
+		actions = append(actions, olmcore.Create{
+			Target: target, Object: o, As: account, Cause: olmcore.Cause{Reason: ReasonRepair, Message: message},
+		})
 	}
 	slices.SortFunc(actions, deployment.ByTarget)
 	return actions

@@ -35,19 +35,19 @@ type Assessment struct {
 	Message string
 	// Requirements contains all requirements, met and unmet. It is nil if the decision does not depend on them.
 	Requirements []v1alpha1.RequirementStatus
-	// Mode, Stage and Pending describe a cleanup: what it deletes, its current stage, and the number of objects that it
-	// waits for. They are empty unless the CSV is being deleted.
+	// Mode, Stage and Pending are zero unless the CSV is being deleted. Mode is the extent of the cleanup. Stage is its
+	// current stage. Pending is the number of objects that the cleanup waits for.
 	Mode    cleanup.Mode
 	Stage   cleanup.Stage
 	Pending int
-	// Diagnostics contains the Diagnostics of Reconcile, and those that Reconcile reports only together with writes, for
-	// example ReasonWebhookRulesKept and ReasonAPIGroupShared.
+	// Diagnostics contains all Diagnostics about the CSV. They include those that Reconcile returns only together with
+	// writes, such as ReasonWebhookRulesKept and ReasonAPIGroupShared.
 	Diagnostics []olmcore.Diagnostic
 	// RequeueAfter is the time until the next deadline. 0 means that no deadline is pending.
 	RequeueAfter time.Duration
 }
 
-// Assess returns the decision of Reconcile without building actions. The error is an *olmcore.InputError.
+// Assess returns the decision of Reconcile, without actions. The error is an *olmcore.InputError.
 func Assess(in Input) (Assessment, error) {
 	if err := in.validate(); err != nil {
 		return Assessment{}, err

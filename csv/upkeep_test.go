@@ -105,9 +105,10 @@ func create(t *testing.T, cluster *fake.Cluster, c *v1alpha1.ClusterServiceVersi
 	}
 }
 
-// TestSuccessorThatOwnsTheSecretRenewsIt checks that a Pending version renews the certificate of a Secret that it took
-// over before it lost a requirement. The previous version still owns the Deployment, and replaces its Pods.
-func TestSuccessorThatOwnsTheSecretRenewsIt(t *testing.T) {
+// TestSuccessorThatOwnsTheSecretRenewsItsCertificate checks that a Pending version renews the certificate of a Secret
+// that it took over before it lost a requirement. The previous version still owns the Deployment, and replaces its
+// Pods.
+func TestSuccessorThatOwnsTheSecretRenewsItsCertificate(t *testing.T) {
 	cluster, driver := install(t, called("cool.v1", 1))
 	refuseDeployment(cluster, olmcore.VerbUpdate, "cool")
 	require.NoError(t, cluster.Create(definition("example.com", "Warm", "warms", "v1")))

@@ -33,8 +33,8 @@ type Authority struct {
 // Bundle is a list of the certificates that a client trusts, without duplicates.
 type Bundle []Authority
 
-// ParseBundle returns the certificates in PEM data, in their order. Blocks that are not a valid certificate and
-// duplicates are omitted.
+// ParseBundle returns the certificates in PEM data, in their order. Duplicates are omitted, and so is every block that
+// is not a valid certificate.
 func ParseBundle(data []byte) (b Bundle) {
 	seen := map[string]bool{}
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
@@ -77,7 +77,7 @@ func (b Bundle) Trusts(other Bundle) bool {
 	return len(other) > 0 && !slices.ContainsFunc(other, func(a Authority) bool { return !ids[a.ID] })
 }
 
-// With returns the certificates of b, followed by those of other that b does not contain. Neither b nor other is
+// With returns the certificates of b, followed by the certificates of other that are not in b. Neither b nor other is
 // changed.
 func (b Bundle) With(other Bundle) Bundle {
 	have := make(map[string]bool, len(b))
@@ -99,14 +99,14 @@ func (b Bundle) Without(goes func(Authority) bool) Bundle {
 	return slices.DeleteFunc(slices.Clone(b), goes)
 }
 
-// HasExpired reports whether the authority expired more than olmcore.ClockTolerance before now. No certificate that it
-// signed is valid then.
+// HasExpired reports whether the authority expired more than olmcore.ClockTolerance before now. No certificate of an
+// expired authority is valid.
 func (a Authority) HasExpired(now time.Time) bool {
 	return now.After(a.NotAfter.Add(olmcore.ClockTolerance))
 }
 
-// Hash returns the hash that OLM's annotation olmcahash contains for the certificate of an authority. It is the SHA-256
-// hash of the PEM data, in hex, or an empty string if there is no data.
+// Hash returns the value of OLM's annotation olmcahash for the certificate of an authority. The value is the SHA-256
+// hash of the PEM data, in hex. Hash returns an empty string if there is no data.
 func Hash(ca []byte) string {
 	if len(ca) == 0 {
 		return ""

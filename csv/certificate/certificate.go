@@ -27,7 +27,8 @@ const (
 const (
 	// CAKey is the key of the certificate of the authority. Despite its name, OLM stores no private key under it.
 	CAKey = "olmCAKey"
-	// CertKey is the key of the serving certificate, followed by intermediate certificates, if any.
+	// CertKey is the key of the serving certificate. The value may contain intermediate certificates after the serving
+	// certificate.
 	CertKey = corev1.TLSCertKey
 	// PrivateKeyKey is the key of the private key of the serving certificate.
 	PrivateKeyKey = corev1.TLSPrivateKeyKey
@@ -36,14 +37,15 @@ const (
 // Request is a request for the serving certificate of a Service. All requests of one call are for Deployments of the
 // same ClusterServiceVersion, so one authority may sign all of them.
 type Request struct {
-	// Deployment is the Deployment in Namespace whose Pods serve with the certificate. Clients call it through Service.
+	// Deployment is the name of a Deployment in Namespace. The Pods of the Deployment serve with the certificate. Clients
+	// call the Pods through the Service with the name Service.
 	Deployment, Namespace, Service string
 	// Hosts contains the DNS names for which the certificate must be valid. The first one is the common name.
 	Hosts []string
-	// NotBefore and NotAfter are the requested validity period. An issuer may shorten it.
+	// NotBefore and NotAfter are the start and the end of the requested validity period. An issuer may shorten it.
 	NotBefore, NotAfter time.Time
-	// Owner references the ClusterServiceVersion. An issuer may set it on objects that it creates in the namespace, so
-	// that they are deleted together.
+	// Owner references the ClusterServiceVersion. An issuer may set this owner reference on objects that it creates in the
+	// namespace. The objects are then deleted together with the ClusterServiceVersion.
 	Owner metav1.OwnerReference
 }
 
@@ -58,7 +60,7 @@ func (c Certificate) IsEmpty() bool {
 	return len(c.CAPEM) == 0 && len(c.CertPEM) == 0 && len(c.KeyPEM) == 0
 }
 
-// Issued is the certificate that was issued for the Request with the same Deployment.
+// Issued contains the certificate that was issued for the Request with the same Deployment.
 type Issued struct {
 	Deployment string
 	Certificate

@@ -65,14 +65,14 @@ func TestInspectFindsProblems(t *testing.T) {
 		"at the time of its creation":                    {good, 0, "", true},
 		"24 hours before it expires":                     {good, certificate.Validity - certificate.RenewBefore, "", true},
 		"less than 24 hours before it expires":           {good, certificate.Validity - certificate.RenewBefore + time.Second, "the certificate expires soon, and is replaced from 2028-02-28T12:00:00Z on", true},
-		"after it expired":                               {good, certificate.Validity + time.Second, "the certificate is not valid: it or its authority has expired, or is not valid yet", false},
-		"before it is valid":                             {good, -time.Second, "the certificate is not valid: it or its authority has expired, or is not valid yet", false},
+		"after it expired":                               {good, certificate.Validity + time.Second, "the certificate is not valid: the certificate or its authority has expired, or is not valid yet", false},
+		"before it is valid":                             {good, -time.Second, "the certificate is not valid: the certificate or its authority has expired, or is not valid yet", false},
 		"nothing":                                        {certificate.Certificate{}, 0, "the authority's certificate is missing", false},
 		"no authority":                                   {with(func(c *certificate.Certificate) { c.CAPEM = nil }), 0, "the authority's certificate is missing", false},
 		"no certificate":                                 {with(func(c *certificate.Certificate) { c.CertPEM = nil }), 0, "the certificate is missing", false},
 		"no key":                                         {with(func(c *certificate.Certificate) { c.KeyPEM = nil }), 0, "the private key does not match the certificate", false},
 		"the key of another certificate":                 {with(func(c *certificate.Certificate) { c.KeyPEM = other.KeyPEM }), 0, "the private key does not match the certificate", false},
-		"another authority":                              {with(func(c *certificate.Certificate) { c.CAPEM = other.CAPEM }), 0, "the certificate is not valid: the authority did not sign it", false},
+		"another authority":                              {with(func(c *certificate.Certificate) { c.CAPEM = other.CAPEM }), 0, "the certificate is not valid: the authority did not sign the certificate", false},
 		"an additional authority":                        {with(func(c *certificate.Certificate) { c.CAPEM = append(bytes.Clone(other.CAPEM), c.CAPEM...) }), 0, "", true},
 		"an invalid authority":                           {with(func(c *certificate.Certificate) { c.CAPEM = []byte("garbage") }), 0, "the authority's certificate is missing", false},
 		"a PEM block that is not a certificate":          {with(func(c *certificate.Certificate) { c.CAPEM = block("CERTIFICATE", []byte("garbage")) }), 0, "the authority's certificate cannot be parsed", false},
@@ -84,7 +84,7 @@ func TestInspectFindsProblems(t *testing.T) {
 		"a short life, in its last third":                {issue(t, "a", 3*time.Hour, hosts...), 2*time.Hour + time.Second, "the certificate expires soon, and is replaced from 2026-03-01T14:00:00Z on", true},
 		"with an Ed25519 key":                            {signed(t, ed25519Key(t), x509.ExtKeyUsageServerAuth), 0, "", true},
 		"with an RSA key":                                {signed(t, rsaKey(t), x509.ExtKeyUsageServerAuth), 0, "", true},
-		"for clients":                                    {signed(t, ed25519Key(t), x509.ExtKeyUsageClientAuth), 0, "the certificate is not valid: it or its authority may not be used for this", false},
+		"for clients":                                    {signed(t, ed25519Key(t), x509.ExtKeyUsageClientAuth), 0, "the certificate is not valid: the usages of the certificate, or a restriction of its authority, do not allow a serving certificate", false},
 		"a signing certificate that is not an authority": {signedByLeaf(t), 0, "the certificate is not valid: ", false},
 	}
 	for name, c := range cases {
@@ -187,7 +187,9 @@ func TestFromDataReadsKeysOfSecret(t *testing.T) {
 	require.Equal(t, corev1.TLSCertKey, certificate.CertKey)
 }
 
-func TestBundleOperations(t *testing.T) {
+// TestBundleContainsEachAuthorityOnce checks that ParseBundle and With add each authority once. It also checks Has,
+// Trusts and Without.
+func TestBundleContainsEachAuthorityOnce(t *testing.T) {
 	a, b := issue(t, "a", certificate.Validity, hosts...).CAPEM, issue(t, "b", time.Hour, hosts...).CAPEM
 	both := certificate.ParseBundle(bytes.Join([][]byte{[]byte("garbage\n"), a, block("PRIVATE KEY", []byte("x")), b, a, block("CERTIFICATE", []byte("x"))}, nil))
 	require.Len(t, both, 2, "each once, nothing else")
@@ -287,7 +289,7 @@ func TestMemoryDoesNotChangeResults(t *testing.T) {
 	}
 }
 
-// TestMemoryContainsNoPrivateKey prints a Memory in several ways, and searches the private key.
+// TestMemoryContainsNoPrivateKey prints a Memory in several ways, and searches the output for the private key.
 func TestMemoryContainsNoPrivateKey(t *testing.T) {
 	c := issue(t, "a", certificate.Validity, hosts...)
 	memory := (*certificate.Memory)(nil).Next()

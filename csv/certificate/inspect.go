@@ -17,8 +17,8 @@ import (
 
 // Limits of the parsed data. They bound the work, because any user who may write a Secret chooses its content.
 const (
-	// MaxField is the maximum size in bytes of a field with certificates, and MaxOfField the maximum number of its
-	// certificates.
+	// MaxField is the maximum size in bytes of a field with certificates. MaxOfField is the maximum number of certificates
+	// in such a field.
 	MaxField   = 64 << 10
 	MaxOfField = 16
 
@@ -30,16 +30,20 @@ const (
 type Health struct {
 	// Problem is the reason why the certificate must be replaced. It is empty if the certificate is good.
 	Problem string
-	// Valid is true if a client that trusts the authority accepts the certificate now, for all hosts. The certificate
-	// may be about to expire.
+	// Valid is true if a client that trusts the authority accepts the certificate now, for all hosts. Valid is true even
+	// if the certificate must already be renewed.
 	Valid bool
 	// RenewAt is the time at which the certificate must be replaced. It is zero if Valid is false.
 	RenewAt time.Time
 }
 
-// Inspect checks whether a certificate is good for hosts at a time. The certificate and its authority must be valid,
-// the authority must have signed it, and the private key must match. It must also not be due for renewal yet: see
-// RenewBefore. Hosts may be empty. The cost is bounded for every content of the certificate.
+// Inspect checks a certificate at the time now. A certificate is good if all of these conditions are met:
+//   - The certificate and its authority are valid, and the authority signed the certificate.
+//   - The private key belongs to the certificate.
+//   - The certificate is valid for all hosts. hosts may be empty.
+//   - The certificate is not due for renewal yet: see RenewBefore.
+//
+// The cost is bounded for every content of the certificate.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/certresources.go.
 // Differs: the private key is checked too. Intermediate certificates are accepted. A certificate that lives for less
@@ -125,7 +129,7 @@ func verify(chain, authorities []*x509.Certificate, now time.Time) ([][]*x509.Ce
 }
 
 // renewAt returns the time at which a certificate must be replaced. A chain must be replaced as soon as one of its
-// certificates must. The chain that lasts longest counts.
+// certificates must. The result is the latest time of all chains.
 func renewAt(chains [][]*x509.Certificate) (latest time.Time) {
 	for _, chain := range chains {
 		var first time.Time
@@ -208,13 +212,13 @@ func brief(err error) string {
 	switch err := err.(type) {
 	case x509.CertificateInvalidError:
 		if err.Reason == x509.Expired {
-			return "it or its authority has expired, or is not valid yet"
+			return "the certificate or its authority has expired, or is not valid yet"
 		}
-		return "it or its authority may not be used for this"
+		return "the usages of the certificate, or a restriction of its authority, do not allow a serving certificate"
 	case x509.UnknownAuthorityError:
-		return "the authority did not sign it"
+		return "the authority did not sign the certificate"
 	}
-	return "it cannot be verified"
+	return "the certificate cannot be verified"
 }
 
 // Memory caches the results of the inspections of the current and the previous call. It saves most of the cost of a
@@ -227,8 +231,8 @@ type findings struct {
 	bundles     map[digest]Bundle
 }
 
-// Next returns a Memory for the next call that contains the results of the current call. Results that a call does not
-// use are dropped by the call after it.
+// Next returns a Memory for the next call that contains the results of the current call. A result that one call does
+// not use is not available to later calls.
 func (m *Memory) Next() *Memory {
 	next := &Memory{now: findings{map[digest]inspection{}, map[digest]Bundle{}}}
 	if m != nil {

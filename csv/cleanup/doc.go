@@ -24,7 +24,8 @@
 // record, the applied steps of InstallPlans show which ClusterServiceVersions need the object. If the labelled owner
 // was deleted without a cleanup, the object belongs to the recorded co-owners. It is deleted with the last of them.
 //
-// Nothing that a tenant can write extends what is deleted. Owner labels count only on cluster-scoped objects and in
-// kube-system. A CRD counts only if an InstallPlan recorded on it that it was installed with the ClusterServiceVersion.
-// Custom resources are deleted only in the namespaces that the OperatorGroup selects.
+// Nothing that a tenant can write extends what is deleted. Owner labels have an effect only on cluster-scoped objects
+// and in kube-system. Custom resources of a CRD are deleted only if an InstallPlan recorded on the CRD that it was
+// installed with the ClusterServiceVersion. Custom resources are deleted only in the namespaces that the OperatorGroup
+// selects.
 package cleanup

@@ -25,13 +25,13 @@ const (
 	// AnnotationCleanup is an annotation of a ClusterServiceVersion that shortens its cleanup. Its value is
 	// OverrideSkipOperands or OverrideAbandon.
 	AnnotationCleanup = olmcore.KeyPrefix + "csv-cleanup"
-	// AnnotationKeep is an annotation of an operand. With any value, it keeps the operand when its operator is
-	// uninstalled.
+	// AnnotationKeep is an annotation of an operand. An operand with this annotation is kept when its operator is
+	// uninstalled. The value has no effect.
 	AnnotationKeep = olmcore.KeyPrefix + "keep-on-uninstall"
 
-	// OverrideSkipOperands deletes no more operands, and continues with the next stage.
+	// OverrideSkipOperands means that no more operands are deleted, and the cleanup continues with the next stage.
 	OverrideSkipOperands = "skip-operands"
-	// OverrideAbandon releases the ClusterServiceVersion at once, and leaves everything behind.
+	// OverrideAbandon means that the ClusterServiceVersion is released at once. No more objects are deleted.
 	OverrideAbandon = "abandon"
 )
 

@@ -27,8 +27,8 @@ type Input struct {
 	// ClusterServiceVersion is the object that is being deleted, with name, namespace and UID. Required.
 	ClusterServiceVersion *v1alpha1.ClusterServiceVersion
 	Config                Config
-	// LastRun contains the results of the caller's last olmcore.Run. Optional. Without it, a write that the API server
-	// rejects is retried without a limit.
+	// LastRun contains the results of the caller's last olmcore.Run. Optional. If LastRun is nil, a write that the API
+	// server rejects is retried without a limit.
 	LastRun olmcore.LastResults
 
 	// OperatorGroups contains the OperatorGroups of the namespace.
@@ -36,7 +36,7 @@ type Input struct {
 	// Neighbours contains the other original ClusterServiceVersions of the namespace in the same upgrade chain.
 	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Subscriptions contains the Subscriptions of the namespace that have installed this ClusterServiceVersion or are
-	// about to.
+	// about to install it.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	// CustomResourceDefinitions contains the CRDs that the ClusterServiceVersion owns.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
@@ -48,35 +48,35 @@ type Input struct {
 // Deletion contains the lists that only a cleanup needs, so package csv does not read them for every
 // ClusterServiceVersion. Gather fills it.
 type Deletion struct {
-	// Peers contains the other original ClusterServiceVersions of all namespaces that own or require a CRD which this
-	// one owns.
+	// Peers contains the other original ClusterServiceVersions, in all namespaces, that own or require a CRD of this
+	// ClusterServiceVersion.
 	Peers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Namespaces contains the namespace of the ClusterServiceVersion and those in which operands may be deleted. If
-	// operands may be deleted everywhere, it contains all namespaces.
+	// Namespaces contains the namespace of the ClusterServiceVersion, and the namespaces in which operands may be deleted.
+	// If operands may be deleted in the whole cluster, Namespaces contains all namespaces.
 	Namespaces olmcore.Observed[*corev1.Namespace]
-	// ClusterObjects contains the cluster-scoped objects, and the RoleBindings of kube-system, that have the three
-	// owner labels. It also contains objects of other owners that record the ClusterServiceVersion as a co-owner. If it
-	// is incomplete, Items contains the objects of the kinds that were read.
+	// ClusterObjects contains the cluster-scoped objects, and the RoleBindings of kube-system, that have the three owner
+	// labels of the ClusterServiceVersion. It also contains objects of other owners that record the ClusterServiceVersion
+	// as a co-owner. If the list is incomplete, Items contains the objects of the kinds that were read.
 	ClusterObjects olmcore.Observed[olmcore.Object]
 	// Unread contains the kinds for which ClusterObjects is incomplete. A Diagnostic names them.
 	Unread []schema.GroupKind
-	// Sharers contains the other original ClusterServiceVersions that need one of ClusterObjects. The object records
-	// them as an owner or co-owner, or an InstallPlan installs it for them.
+	// Sharers contains the other original ClusterServiceVersions that need an object of ClusterObjects. Either the object
+	// records them as owner or co-owner, or an InstallPlan installs the object for them.
 	Sharers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// InstallPlans contains the InstallPlans of all namespaces that have applied a step for one of ClusterObjects. It
-	// also contains the unfinished InstallPlans that install the owner of an object that records the
-	// ClusterServiceVersion as a co-owner.
+	// InstallPlans contains the InstallPlans, in all namespaces, that have applied a step for an object of ClusterObjects.
+	// Some of these objects have another owner, and record the ClusterServiceVersion as a co-owner. The unfinished
+	// InstallPlans that install such an owner are included too.
 	InstallPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	// SharerGroups contains the OperatorGroups of the namespaces of InstallPlans.
 	SharerGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// Copies contains the copies of the ClusterServiceVersion in other namespaces. They have its name, and their label
-	// olm.copiedFrom is its namespace.
+	// Copies contains the copies of the ClusterServiceVersion in other namespaces. A copy has the name of the
+	// ClusterServiceVersion, and its label olm.copiedFrom contains the namespace of the ClusterServiceVersion.
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// WellKnown contains objects outside the namespace that are found by name. For each Deployment d of the strategy,
-	// these are the bindings that serving certificates need: a ClusterRoleBinding, usually
-	// <d>-service-system:auth-delegator, and a RoleBinding in kube-system, usually <d>-service-auth-reader. Both have
-	// other names if another namespace uses the usual name, or if d contains dots. WellKnown also contains the
-	// APIServices that the ClusterServiceVersion owns.
+	// WellKnown contains objects outside the namespace that are found by name. The bindings in this list have other names
+	// if another namespace uses the usual name, or if d contains dots. The objects are:
+	//  - for each Deployment d of the strategy, a ClusterRoleBinding, usually <d>-service-system:auth-delegator
+	//  - for each Deployment d of the strategy, a RoleBinding in kube-system, usually <d>-service-auth-reader
+	//  - the APIServices that the ClusterServiceVersion owns
 	WellKnown olmcore.Observed[olmcore.Object]
 	// Operands contains the custom resources of each kind that the previous Outcome.Operands requested. A kind without
 	// an entry was not read.
@@ -88,14 +88,15 @@ type Deletion struct {
 // Config contains the options of a cleanup. The zero value is right for most clusters. The field spec.cleanup.enabled
 // of a ClusterServiceVersion decides whether its custom resources are deleted.
 type Config struct {
-	// Disabled makes every cleanup delete nothing and remove the finalizer at once. Set it before the controller is
-	// uninstalled for good.
+	// Disabled makes every cleanup delete nothing and remove the finalizer at once. Set Disabled before the controller is
+	// uninstalled permanently.
 	Disabled bool `json:"disabled,omitempty"`
-	// OperandTimeout is how long a cleanup waits for the deletion of custom resources. The time starts with the
-	// deletion of the ClusterServiceVersion. 0 means no limit.
+	// OperandTimeout is the maximum time that a cleanup waits for the deletion of custom resources. The time starts with
+	// the deletion of the ClusterServiceVersion. 0 means no limit.
 	OperandTimeout time.Duration `json:"operandTimeout,omitempty"`
-	// ClusterKinds contains additional kinds of cluster-scoped objects to find by owner labels. RBAC, webhook
-	// configurations, APIService, PriorityClass and the kinds of the OpenShift console are always included.
+	// ClusterKinds contains additional kinds of cluster-scoped objects that the cleanup finds by owner labels. RBAC
+	// objects, webhook configurations, APIServices, PriorityClasses and the kinds of the OpenShift console are always
+	// included.
 	ClusterKinds []schema.GroupVersionKind `json:"clusterKinds,omitempty"`
 	// SweepDelete makes package sweep delete the objects that it finds. Otherwise package sweep only reports them.
 	SweepDelete bool `json:"sweepDelete,omitempty"`
@@ -126,11 +127,11 @@ func (c Config) Validate() error {
 // Outcome is the result of Reconcile: the writes, the kinds that must be listed next, and the progress.
 type Outcome struct {
 	olmcore.Result
-	// Operands contains the kinds whose objects must be known before the cleanup can continue. List them, and set
-	// Deletion.Operands of the next Input. Gather does this itself.
+	// Operands contains the kinds of custom resources that the cleanup must know before it can continue. List the custom
+	// resources, and set them in Deletion.Operands of the next Input. Gather does so itself.
 	Operands []schema.GroupVersionKind
-	// Mode is the extent of the cleanup, and Stage is the current stage. Pending is the number of objects for which
-	// this stage waits. They are zero if there is nothing to clean up.
+	// Mode, Stage and Pending are zero if there is nothing to clean up. Mode is the extent of the cleanup. Stage is its
+	// current stage. Pending is the number of objects that this stage waits for.
 	Mode    Mode
 	Stage   Stage
 	Pending int

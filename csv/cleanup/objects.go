@@ -98,8 +98,8 @@ func (f *facts) observeLabelled() map[Stage]found {
 	return labelled
 }
 
-// hasNeighbour reports whether a live version of the namespace passes a test. Versions of other namespaces do not
-// count, because no Service or Deployment of this namespace belongs to them.
+// hasNeighbour reports whether a live version of the namespace passes a test. Versions of other namespaces are ignored,
+// because no Service or Deployment of this namespace belongs to them.
 func (f *facts) hasNeighbour(test func(*owned.CSV) bool) bool {
 	return slices.ContainsFunc(f.peers, func(p *owned.CSV) bool { return p.Namespace == f.c.Namespace && test(p) })
 }

@@ -19,26 +19,26 @@ const (
 	// ReasonNotObserved means that a list that the cleanup needs was not read, so the cleanup waits. Give the caller
 	// access to the kind in the message.
 	ReasonNotObserved = "NotObserved"
-	// ReasonCleanupStarted means that the cleanup has started and keeps the ClusterServiceVersion. Wait until it is
-	// done.
+	// ReasonCleanupStarted means that the cleanup has started. The ClusterServiceVersion exists until the cleanup is
+	// complete. Wait for the cleanup.
 	ReasonCleanupStarted = "CleanupStarted"
 	// ReasonCleanupComplete means that the finalizer of the ClusterServiceVersion is removed, because the cleanup is
 	// done, disabled or abandoned. Nothing to do.
 	ReasonCleanupComplete = "CleanupComplete"
 	// ReasonCleanupBlocked means that the cleanup cannot continue: the operator does not run, or the API server or a
-	// webhook rejects a write. Repair it, or set the annotation olmcore/csv-cleanup of the ClusterServiceVersion to
-	// skip-operands or abandon.
+	// webhook rejects a write. Repair the operator or the webhook, or set the annotation olmcore/csv-cleanup of the
+	// ClusterServiceVersion to skip-operands or abandon.
 	ReasonCleanupBlocked = "CleanupBlocked"
 	// ReasonCleanupSkipped means that an object was left behind on purpose, or because it could not be deleted. The
-	// message says why. Delete it yourself if it is not needed.
+	// message contains the reason. Delete the object yourself if it is not needed.
 	ReasonCleanupSkipped = "CleanupSkipped"
-	// ReasonHandedOver means that a cluster-scoped object is kept because another ClusterServiceVersion needs it too.
-	// Its owner labels are changed to that ClusterServiceVersion. Nothing to do.
+	// ReasonHandedOver means that a cluster-scoped object is kept because another ClusterServiceVersion needs it too. The
+	// owner labels of the object are changed to name that ClusterServiceVersion. Nothing to do.
 	ReasonHandedOver = "HandedOver"
-	// ReasonBadOverride means that the annotation olmcore/csv-cleanup has an unknown value. Set it to skip-operands or
-	// abandon, or remove it.
+	// ReasonBadOverride means that the annotation olmcore/csv-cleanup has an unknown value. Set the annotation to
+	// skip-operands or abandon, or remove the annotation.
 	ReasonBadOverride = "BadOverride"
-	// ReasonNameTooLong means that the name of the ClusterServiceVersion is too long for a label value, so no object
-	// has its owner labels. Delete the objects that it left behind yourself.
+	// ReasonNameTooLong means that the name of the ClusterServiceVersion is too long for a label value, so no object has
+	// its owner labels. Delete the remaining objects of the operator yourself.
 	ReasonNameTooLong = "NameTooLong"
 )

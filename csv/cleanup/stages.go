@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Stage is one step of a cleanup. A stage starts once every object of the previous stage is deleted, updated as needed
-// or left behind. The finalizer of the ClusterServiceVersion is removed after the last stage.
+// Stage is one step of a cleanup. A stage starts once every object of the previous stage is deleted, updated as needed,
+// or skipped. The finalizer of the ClusterServiceVersion is removed after the last stage.
 type Stage string
 
 // Stages of a cleanup, in order. The package comment describes their objects.

@@ -14,7 +14,7 @@ import (
 )
 
 // Source returns the key of the original of a copied ClusterServiceVersion, according to its label olm.copiedFrom. For
-// an object without the label it returns the object's own key. Reconcile is called with this key.
+// an object without the label, Source returns the object's own key. Reconcile is called with this key.
 func Source(c *v1alpha1.ClusterServiceVersion) types.NamespacedName { return copied.Home(c) }
 
 // Affected returns the keys of the originals whose outcome may change when o is added, updated or deleted. A key with
@@ -22,7 +22,7 @@ func Source(c *v1alpha1.ClusterServiceVersion) types.NamespacedName { return cop
 // update, call Affected for the old and the new object, and use the keys of both calls. If it returns a wildcard,
 // Concerned selects the originals to reconcile.
 //
-// If another object has the name of a copy, Reconcile checks it again after at most a minute.
+// If another object has the name of a copy, Reconcile checks that object again after at most a minute.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *v1alpha1.ClusterServiceVersion:
@@ -66,9 +66,10 @@ func affectedByEvent(e *corev1.Event) []types.NamespacedName {
 	return []types.NamespacedName{{Namespace: of.Namespace, Name: of.Name}}
 }
 
-// Concerned returns a test for the ClusterServiceVersions whose Source a change affects. Use it to filter the keys of
-// Affected, which knows only one object, if there is more than one. It returns nil if the change affects no
-// ClusterServiceVersion. old is nil if the earlier state is not known.
+// Concerned returns a test for the ClusterServiceVersions whose originals are affected by the change of an object from
+// old to next. Affected knows only one of the two objects, and may return a key for several originals. Use Concerned to
+// select among those originals. It returns nil if the change affects no original. old is nil if the old object is not
+// known.
 func Concerned(old, next olmcore.Object) func(*v1alpha1.ClusterServiceVersion) bool {
 	watches := func(namespace string) func(*v1alpha1.ClusterServiceVersion) bool {
 		return func(c *v1alpha1.ClusterServiceVersion) bool {

@@ -35,7 +35,7 @@ func reportDisabled(f *facts) olmcore.Result {
 	return olmcore.Result{}
 }
 
-// EventName returns the name of the Event that reports on an original that its copies are disabled.
+// EventName returns the name of the Event that reports disabled copies of an original CSV.
 func EventName(c *v1alpha1.ClusterServiceVersion) string {
 	suffix := olmcore.NameSuffix(10, string(c.UID), EventDisabledCopiedCSVs)
 	const limit = 253 - len(".") - 10

@@ -45,7 +45,7 @@ type other struct {
 	isCopy bool
 	// deleteFor is the cause to delete it, or the zero value if it stays.
 	deleteFor olmcore.Cause
-	// content describes the content of a slim copy. The content of a whole copy is only compared when it matters.
+	// content describes the content of a slim copy. The content of a whole copy is compared only if the result is needed.
 	content content
 	isSlim  bool
 }
@@ -104,7 +104,7 @@ func (f *facts) otherIn(namespace string) *other {
 	return &f.others[i]
 }
 
-// unread returns the names of the lists that matter and were not read.
+// unread returns the names of the needed lists that were not read.
 func (f *facts) unread() []string {
 	names := slices.Concat(
 		read.Missing(f.in.Sources, "ClusterServiceVersions"),

@@ -21,23 +21,24 @@ type Input struct {
 	// Key is the namespace and name of the original, which may not exist any more. Required.
 	Key    types.NamespacedName
 	Config Config
-	// LastRun contains the results of the caller's last olmcore.Run. Optional. Without it, a write that the API server
-	// rejected is returned again by every call.
+	// LastRun contains the results of the caller's last olmcore.Run. Optional. If LastRun is nil, every call returns a
+	// write again that the API server rejected.
 	LastRun olmcore.LastResults
 	// Sources contains the ClusterServiceVersion with the key, or nothing if it does not exist.
 	Sources olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// OperatorGroups contains the OperatorGroups of the original's namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// Copies contains ClusterServiceVersions with the name of the original in other namespaces. They are those whose
-	// label olm.copiedFrom names its namespace, and those in the namespaces that its operator watches. They may be
-	// whole or slim.
+	// Copies contains ClusterServiceVersions with the name of the original in other namespaces. They may be whole or slim.
+	// The list contains:
+	//  - those whose label olm.copiedFrom contains the namespace of the original
+	//  - those in the namespaces that the operator of the original watches
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Namespaces contains the namespaces that the operator watches, and the namespaces of Copies.
 	Namespaces olmcore.Observed[*corev1.Namespace]
-	// OLMConfigs contains the OLMConfig named cluster, or nothing if it does not exist. It matters only if the operator
-	// watches all namespaces.
+	// OLMConfigs contains the OLMConfig named cluster, or nothing if it does not exist. The OLMConfig has an effect only
+	// if the operator watches all namespaces.
 	OLMConfigs olmcore.Observed[*operatorsv1.OLMConfig]
-	// Events contains the Event with the name EventName, or nothing if it does not exist. It matters only if the
+	// Events contains the Event with the name EventName, or nothing if it does not exist. The list is used only if the
 	// OLMConfig sets features.disableCopiedCSVs.
 	Events olmcore.Observed[*corev1.Event]
 
@@ -48,8 +49,8 @@ type Input struct {
 
 // Config contains the options of Reconcile. The zero value behaves as OLM does.
 type Config struct {
-	// ProtectedNamespaces contains namespaces in which copies exist even if the OLMConfig disables them for operators
-	// that watch all namespaces.
+	// ProtectedNamespaces contains namespaces that always get copies, even if the OLMConfig disables the copies of
+	// operators that watch all namespaces.
 	ProtectedNamespaces []string `json:"protectedNamespaces,omitempty"`
 }
 

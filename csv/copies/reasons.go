@@ -22,8 +22,8 @@ const (
 	ReasonSourceUncopiable = "SourceUncopiable"
 	// ReasonNotWatched means that a copy is deleted because the operator does not watch its namespace. Nothing to do.
 	ReasonNotWatched = "NotWatched"
-	// ReasonDisabled means that the OLMConfig disables copies of operators that watch all namespaces. A copy is
-	// deleted, or the Event that reports it is created. To enable copies, set features.disableCopiedCSVs of the
+	// ReasonDisabled means that the OLMConfig disables copies of operators that watch all namespaces. A copy is deleted,
+	// or the Event that reports disabled copies is created. To enable copies, set features.disableCopiedCSVs of the
 	// OLMConfig to false.
 	ReasonDisabled = "CopiedCSVsDisabled"
 	// ReasonEnabled means that the Event about disabled copies is deleted because copies are enabled again. Nothing to
@@ -43,10 +43,10 @@ const (
 	// ReasonRefused means that the API server rejected a write of a copied CSV. The write is retried with backoff.
 	// Resolve the error in the message.
 	ReasonRefused = "Refused"
-	// ReasonUnmarked means that the status of a ClusterServiceVersion says that it is a copy, but its label and
-	// annotation do not. It is not reconciled. Delete it, or reinstall the operator.
+	// ReasonUnmarked means that the status of a ClusterServiceVersion says that it is a copy, but its label and annotation
+	// do not. The ClusterServiceVersion is not reconciled. Delete it, or reinstall the operator.
 	ReasonUnmarked = "Unmarked"
 )
 
-// EventDisabledCopiedCSVs is the reason of the Event that reports on the original that its copies are disabled.
+// EventDisabledCopiedCSVs is the reason of the Event that reports disabled copies of an original.
 const EventDisabledCopiedCSVs = "DisabledCopiedCSVs"

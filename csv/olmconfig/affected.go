@@ -16,10 +16,10 @@ import (
 // Affected returns the keys of the OLMConfigs whose outcome may change when o is added, updated or deleted. For an
 // update, call it for the old and the new object, and use the keys of both calls.
 //
-// A ClusterServiceVersion counts only if its annotation says that it watches all namespaces, because the condition is
-// about no others. Copies do not count, because there are as many as operators times namespaces, and every change would
-// require reading all of them. Instead, Reconcile requests a retry after CopiesPace until all copies are as the
-// OLMConfig requires. Afterwards the caller reconciles every LookAgain.
+// A ClusterServiceVersion affects an OLMConfig only if its annotation selects all namespaces, because the condition is
+// only about such ClusterServiceVersions. Copies are ignored, because each operator has a copy in each namespace. Every
+// change of a copy would require reading all copies. Instead, Reconcile requests a retry after CopiesPace until all
+// copies are as the OLMConfig requires. From then on, the caller reconciles at the interval LookAgain.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	counts := []types.NamespacedName{{Name: copied.ConfigName}}
 	switch o := o.(type) {

@@ -39,13 +39,13 @@ const (
 	// ReasonNotObserved means that a list was not read, so the condition stays as it is. Give the caller access to the
 	// kind in the message.
 	ReasonNotObserved = read.ReasonNotObserved
-	// ReasonNameIgnored means that an OLMConfig has another name than cluster, so it has no effect. Delete it, and move
-	// its settings to the OLMConfig named cluster.
+	// ReasonNameIgnored means that an OLMConfig has another name than cluster, so the OLMConfig has no effect. Move its
+	// settings to the OLMConfig named cluster, and delete the other one.
 	ReasonNameIgnored = "NameIgnored"
 )
 
 const (
-	// CopiesPace is the time until Reconcile checks again copies that are missing or unexpected.
+	// CopiesPace is the time after which Reconcile checks missing and unexpected copies again.
 	CopiesPace = 10 * time.Second
 	// LookAgain is the interval at which a caller should reconcile if all copies are as the OLMConfig requires.
 	LookAgain = time.Minute

@@ -33,8 +33,8 @@ const (
 	// ReasonNotObserved means that a list was not read, so the objects and fields that depend on it stay as they are.
 	// Give the caller access to the kind in the message.
 	ReasonNotObserved = read.ReasonNotObserved
-	// ReasonNameConflict means that an OperatorCondition, Role or RoleBinding with the needed name is unmanaged or
-	// owned by another object. It is not changed. Delete or rename it.
+	// ReasonNameConflict means that an OperatorCondition, Role or RoleBinding with the needed name is unmanaged or owned
+	// by another object. The object is not changed. Delete or rename the object.
 	ReasonNameConflict = "NameConflict"
 	// ReasonInvalidServiceAccount means that spec.serviceAccounts of an OperatorCondition contains an invalid
 	// ServiceAccount name. That name gets no permissions. Correct the permissions of the ClusterServiceVersion, or the
@@ -96,7 +96,7 @@ func decide(in Input) olmcore.Result {
 	return unread.And(content(f), rights(f), variables(f))
 }
 
-// unread returns the names of the lists that matter and were not read.
+// unread returns the names of the needed lists that were not read.
 func (f *facts) unread() []string {
 	unread := slices.Concat(
 		read.Missing(f.in.ClusterServiceVersions, "ClusterServiceVersions (ServiceAccounts and Deployments)"),

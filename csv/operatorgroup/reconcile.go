@@ -37,9 +37,8 @@ const (
 	// ReasonServiceAccountMissing means that the ServiceAccount in spec.serviceAccountName does not exist, so nothing
 	// is installed in the namespace. Create the ServiceAccount.
 	ReasonServiceAccountMissing = "ServiceAccountMissing"
-	// ReasonGroupNameTooLong means that the name of the OperatorGroup is not a valid label value, which its
-	// ClusterRoles need as a label. So the ClusterRoles for the provided APIs are not created. Use a name of at most 63
-	// characters.
+	// ReasonGroupNameTooLong means that the name of the OperatorGroup is not a valid label value. The ClusterRoles for the
+	// provided APIs need the name as a label, so they are not created. Use a name of at most 63 characters.
 	ReasonGroupNameTooLong = "GroupNameTooLong"
 )
 

@@ -59,7 +59,7 @@ func writeClusterRole(f *facts, apis []group.API, suffix string) []olmcore.Actio
 	switch {
 	case !exists:
 		return []olmcore.Action{olmcore.CreateOf(desired, olmcore.Cause{
-			Reason: ReasonGroupChanged, Message: "OperatorGroup " + f.group.Name + " has no role for " + suffix,
+			Reason: ReasonGroupChanged, Message: "OperatorGroup " + f.group.Name + " has no ClusterRole for " + suffix,
 		})}
 	case have.DeletionTimestamp != nil:
 		return nil

@@ -25,8 +25,8 @@ import (
 // See olmcore.ExpandKeys. For an update, call Affected for the old and the new object, and use the keys of both calls.
 // If it returns a wildcard, Concerned selects the ClusterServiceVersions to reconcile.
 //
-// Affected returns no key for an object of another owner that has a needed name. Reconcile checks such an object again
-// after at most a minute.
+// An object of another owner may have the name of an object that Reconcile creates. Affected returns no key for such an
+// object. Reconcile checks the object again after at most a minute.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *v1alpha1.ClusterServiceVersion:
@@ -157,8 +157,9 @@ func termsOfRole(name string) (terms []olmcore.Term) {
 	return terms
 }
 
-// Concerned returns a test for the ClusterServiceVersions that a change affects. Use it to filter the keys of Affected,
-// which knows only one object, if there is more than one. old is nil if the earlier state is not known.
+// Concerned returns a test for the ClusterServiceVersions that the change of an object from old to next affects.
+// Affected knows only one of the two objects, and may return a key for several ClusterServiceVersions. Use Concerned to
+// select among those. old is nil if the old object is not known.
 func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
 	concerns := func(*v1alpha1.ClusterServiceVersion, olmcore.Object) bool { return true }
 	switch next := next.(type) {

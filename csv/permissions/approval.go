@@ -66,9 +66,9 @@ type planSteps struct {
 }
 
 // stepsOf returns the steps of the InstallPlans of the namespace for the Roles of a CSV, by the name of the Role. Only
-// the status of a plan counts: OLM's roles for users do not let them write it. A plan that ran with the rights of a
-// ServiceAccount proves nothing if the OperatorGroup does not name that account any more: the account limited what the
-// plan could grant.
+// the status of a plan is evidence, because OLM's roles do not let users write the status. A plan that ran with the
+// rights of a ServiceAccount proves nothing if the OperatorGroup does not name that account any more: the account
+// limited what the plan could grant.
 func stepsOf(f *facts) map[string][]planSteps {
 	all := map[string][]planSteps{}
 	for _, p := range f.in.InstallPlans.Items {
@@ -139,7 +139,7 @@ func (g grant) stepProblem(steps planSteps) string {
 	isSame := binding.isOf("RoleBinding") && binding.RoleRef == g.binding.RoleRef &&
 		equality.Semantic.DeepEqual(binding.Subjects, g.binding.Subjects)
 	if problem == "" && !binding.isReference() && !isSame {
-		problem = "binds the Role to other subjects"
+		problem = "lists its RoleBinding with another role or other subjects"
 	}
 	return problem
 }
@@ -211,14 +211,14 @@ func approve(f *facts, open []grant) (a approvals) {
 		a.refused[g.role.Name] = true
 		if len(a.refused) <= maxNamed {
 			a.diagnostics = append(a.diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonPermissionNotApproved, olmcore.RefOf(g.role), "",
-				"ServiceAccount %s has the rules of Role %q in namespace %s only, and not in %s, because %s. "+
-					"The operator lacks there: %s. If you trust these rules, run `%s`",
+				"ServiceAccount %s has the rules of Role %q only in namespace %s, and not in %s, because %s. "+
+					"The Role allows: %s. If you trust these rules, run `%s`",
 				quotedAccount(g.account.Name), g.role.Name, c.Namespace, f.scope, why, g.text(), allowance(c.Namespace, digests, g.digest())))
 		}
 	}
 	if more := len(a.refused) - maxNamed; more > 0 {
 		a.diagnostics = append(a.diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonPermissionNotApproved, olmcore.RefOf(c), "",
-			"the operator has %d more permissions in namespace %s only, and not in %s", more, c.Namespace, f.scope))
+			"the operator has %d more permissions only in namespace %s, and not in %s", more, c.Namespace, f.scope))
 	}
 	if len(malformed) > 0 {
 		a.diagnostics = append(a.diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonInvalidApproval, olmcore.RefOf(c), "",

@@ -34,21 +34,22 @@ type Escalation string
 
 // Escalations of a Grant.
 const (
-	// EveryVerb, EveryResource and EveryGroup mean that the rule has an asterisk as a verb, resource or API group.
+	// EveryVerb means that the rule has the verb "*". EveryResource means that the rule has the resource "*" or
+	// "*/SUBRESOURCE". EveryGroup means that the rule has the API group "*".
 	EveryVerb     Escalation = "every verb"
 	EveryResource Escalation = "every resource"
 	EveryGroup    Escalation = "every API group"
 	// Secrets means that the rule allows a verb on Secrets.
 	Secrets Escalation = "secrets"
-	// Escalate and Bind mean that the rule allows that verb on Roles or ClusterRoles, with which the subject can give
-	// itself any role. Impersonate means that the subject can act as another one, also by creating tokens of
-	// ServiceAccounts.
+	// Escalate and Bind mean that the rule allows the verb escalate or bind on Roles or ClusterRoles. The subject can then
+	// give itself any role. Impersonate means that the subject can act as another subject, for example with a token that
+	// it creates for a ServiceAccount.
 	Escalate    Escalation = "escalate"
 	Bind        Escalation = "bind"
 	Impersonate Escalation = "impersonate"
 	// ClusterWide means that the rule holds in the whole cluster: in all namespaces, and for cluster-scoped objects.
 	ClusterWide Escalation = "cluster-wide"
-	// UnknownRole means that a role is bound whose rules are not known.
+	// UnknownRole means that a binding references a role, but the rules of that role are not known.
 	UnknownRole Escalation = "unknown role"
 )
 
@@ -60,8 +61,8 @@ func (g Grant) String() string {
 	return brief(g.Rule)
 }
 
-// Difference contains the grants that only one of two sets of roles and bindings gives. Both lists are sorted by
-// subject, scope and rule, and are never nil.
+// Difference contains the grants that one of two sets of roles and bindings contains and the other does not. Both lists
+// are sorted by subject, scope and rule, and are never nil.
 type Difference struct {
 	Added   []Grant `json:"added"`
 	Removed []Grant `json:"removed"`

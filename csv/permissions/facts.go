@@ -27,8 +27,8 @@ type facts struct {
 	apis []providedAPI
 	// group is the only OperatorGroup of the namespace, or nil.
 	group *operatorsv1.OperatorGroup
-	// account is the ServiceAccount that writes the grants, or nil for the controller. isConfirmed is false while the
-	// status of the group does not confirm it.
+	// account is the ServiceAccount that the writes of grants use, or nil if they use the identity of the controller.
+	// isConfirmed is false while the status of the group does not confirm the account.
 	account     *corev1.ObjectReference
 	isConfirmed bool
 	// observed contains the observed roles and bindings.

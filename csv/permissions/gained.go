@@ -13,22 +13,25 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// maxParts is the maximum number of combinations of verb, API group, resource and name that Gained compares. Beyond it
-// the comparison could take hours, so all rules count as gained.
+// maxParts is the maximum number of combinations of verb, API group, resource and name that Gained compares. With more
+// combinations the comparison could take hours, so all rules are reported as gained.
 const maxParts = 20_000
 
 // maxPairs is the maximum number of comparisons of these combinations with rules that are granted already.
 const maxPairs = 20_000_000
 
-// Gained returns the rules that the Roles, ClusterRoles and bindings in after grant and those in before do not. It
-// returns one line for each rule, sorted, and nothing if no rule is gained. Objects of other kinds are ignored. For an
-// upgrade, after contains the objects of the new version: see olmcore.PermissionObjects. before contains the objects of
-// the new and the replaced version that are in the cluster.
+// Gained returns the rules that the Roles, ClusterRoles and bindings in after grant, but those in before do not. The
+// result contains one line for each rule, sorted, and is empty if no rule is gained. Objects of other kinds are
+// ignored.
+//
+// For an upgrade, after contains the objects of the new version: see olmcore.PermissionObjects. before contains the
+// objects of the new and the replaced version that exist in the cluster.
 //
 // A subject that is granted a rule in the cluster has it in all namespaces. If a role is not in after, its rules are
-// not known. A binding to it is then a gain, unless before has a binding of the same subject to the same role. The same
-// holds for a ClusterRole with an aggregationRule. In addition, the known rules that are aggregated into it are
-// compared. Rules that a label aggregates into the ClusterRoles of users count as granted to "users by LABEL".
+// not known. A binding to such a role is a gain, unless before has a binding of the same subject to the same role. The
+// same holds for a binding to a ClusterRole with an aggregationRule. In addition, the known rules that are aggregated
+// into such a ClusterRole are compared. Rules that a label aggregates into the ClusterRoles of users are reported as
+// granted to "users by LABEL".
 func Gained(before, after []olmcore.Object) (gained []string) {
 	have, asked := givenBy(before), givenBy(after)
 	for _, binding := range asked.unknownBeyond(have) {

@@ -141,7 +141,7 @@ func TestGainedMatchesBruteForce(t *testing.T) {
 	})
 }
 
-// TestGainedDoesNotDependOnOrder checks the order of objects, rules, subjects and labels.
+// TestGainedDoesNotDependOnOrder checks that the order of objects, rules, subjects and labels has no effect.
 func TestGainedDoesNotDependOnOrder(t *testing.T) {
 	lines := func(t *rapid.T, of ...string) []string {
 		return rapid.SliceOfN(rapid.SampledFrom(of), 1, 2).Draw(t, "words")

@@ -24,40 +24,40 @@ type Input struct {
 	// ClusterServiceVersion is the object to reconcile, with name, namespace and UID. Required. If it is a copied CSV,
 	// Reconcile does nothing.
 	ClusterServiceVersion *v1alpha1.ClusterServiceVersion
-	// LastRun contains the results of the caller's last olmcore.Run. Optional. Without it, a write that the API server
-	// rejected is retried without backoff.
+	// LastRun contains the results of the caller's last olmcore.Run. Optional. If LastRun is nil, a write that the API
+	// server rejected is retried without backoff.
 	LastRun olmcore.LastResults
 
 	// OperatorGroups contains the OperatorGroups of the namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// Copies contains the copies of the ClusterServiceVersion in the target namespaces of its OperatorGroup. Their
-	// metadata is enough.
+	// Copies contains the copies of the ClusterServiceVersion in the target namespaces of its OperatorGroup. Only the
+	// metadata of the copies is used.
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// ServiceAccounts contains the ServiceAccounts of the namespace that spec.install.spec.permissions names. They,
-	// Roles and RoleBindings matter only if the OperatorGroup targets other namespaces.
+	// ServiceAccounts contains the ServiceAccounts of the namespace that spec.install.spec.permissions names.
+	// ServiceAccounts, Roles and RoleBindings are used only if the OperatorGroup targets other namespaces.
 	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
-	// Roles and RoleBindings contain the objects that an InstallPlan creates for spec.install.spec.permissions. They
-	// also contain objects of the operator's namespace with the owner labels of the ClusterServiceVersion or an owner
-	// reference to it. In target namespaces they contain the objects with the same names and those that were copied
+	// Roles and RoleBindings contain the objects that an InstallPlan creates for spec.install.spec.permissions. They also
+	// contain objects of the operator's namespace with the owner labels of the ClusterServiceVersion or an owner reference
+	// to it. For target namespaces, the lists contain the objects with the same names, and the objects that were copied
 	// there.
 	Roles        olmcore.Observed[*rbacv1.Role]
 	RoleBindings olmcore.Observed[*rbacv1.RoleBinding]
 	// ClusterRoles and ClusterRoleBindings contain:
-	//  - the objects with the names of these Roles, and those with the owner labels of the ClusterServiceVersion
+	//  - the objects with the names of the objects in Roles, and those with the owner labels of the ClusterServiceVersion
 	//  - the bindings of the ServiceAccounts, and the ClusterRoles that these bindings reference
 	//  - the ClusterRoles for the APIs that the ClusterServiceVersion provides
 	//  - before a permission is granted for the first time: the ClusterRoles with the owner labels of the
 	//    version that it replaces
 	ClusterRoles        olmcore.Observed[*rbacv1.ClusterRole]
 	ClusterRoleBindings olmcore.Observed[*rbacv1.ClusterRoleBinding]
-	// CustomResourceDefinitions contains the CRDs that the ClusterServiceVersion owns. They and APIServices matter only
-	// if the ClusterServiceVersion is Succeeded.
+	// CustomResourceDefinitions contains the CRDs that the ClusterServiceVersion owns. CustomResourceDefinitions and
+	// APIServices are used only if the ClusterServiceVersion is Succeeded.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
 	// APIServices contains all APIServices of each API group in which the ClusterServiceVersion owns an APIService.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
 	// InstallPlans contains the InstallPlans of the namespace with a step for the ClusterServiceVersion. Namespaces
-	// contains the namespace. Both matter only before a permission is granted for the first time, and for permissions
-	// that OLM granted.
+	// contains the namespace. Both lists are used only before a permission is granted for the first time, and for
+	// permissions that OLM granted.
 	InstallPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	Namespaces   olmcore.Observed[*corev1.Namespace]
 

@@ -24,7 +24,7 @@ type gap struct {
 }
 
 // gapOf compares a permission with what is observed in the places of a scope. While the operator is being installed, a
-// target namespace without a copied CSV counts as a gap: the plan may be deleted before the namespace is created.
+// target namespace without a copied CSV is a gap, because the plan may be deleted before the namespace is created.
 func (g grant) gapOf(f *facts, places []place) (lacks gap) {
 	lacks.missing = isBeingInstalled(f.csv) && len(places) < len(f.scope.namespaces)
 	for _, to := range places {
@@ -52,7 +52,7 @@ func (g grant) gapOf(f *facts, places []place) (lacks gap) {
 }
 
 // isLeftBehind reports whether an earlier CSV of the same name left a ClusterRole or ClusterRoleBinding behind. Objects
-// of OLM have no UID of their CSV, and count as objects of every CSV of the name.
+// that OLM created do not record the UID of their CSV. They are treated as objects of every CSV with the name.
 func (p place) isLeftBehind(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
 	return p.copy == nil && !owned.ByIncarnation(c).Owns(o.GetLabels())
 }

@@ -6,8 +6,8 @@ import "github.com/olmcore/olm/csv/internal/read"
 
 // Reasons of this package's Causes.
 const (
-	// ReasonPermissions means that a role or binding is created or updated where the operator watches. It gets the
-	// rules or subjects of the spec of the ClusterServiceVersion. Nothing to do.
+	// ReasonPermissions means that a role or binding is created or updated where the operator watches. The object gets the
+	// rules or subjects that the spec of the ClusterServiceVersion contains. Nothing to do.
 	ReasonPermissions = "Permissions"
 	// ReasonPermissionRecorded means that a ClusterRole without rules is created. It grants nothing, and records that
 	// the operator has a permission in the namespaces that it watches. Nothing to do.
@@ -28,17 +28,17 @@ const (
 	// ReasonNameConflict means that an object of another owner has a name that the library needs. The object is not
 	// changed, and the operator or its users lack the permissions. Rename or delete the object.
 	ReasonNameConflict = "NameConflict"
-	// ReasonRoleChanged means that the Role or RoleBinding that an InstallPlan created does not grant what the spec
-	// says. So nothing is granted in other namespaces. Restore its rules and subjects.
+	// ReasonRoleChanged means that the Role or RoleBinding that an InstallPlan created does not grant the permissions of
+	// the spec. So nothing is granted in other namespaces. Restore the rules and subjects of the object.
 	ReasonRoleChanged = "RoleChanged"
 	// ReasonPermissionNotApproved means that a permission of the ClusterServiceVersion is granted only in its own
 	// namespace. No InstallPlan of that namespace lists the Role with these rules, and nothing shows that it was
 	// granted before. Install the version with an InstallPlan, or let a cluster administrator run the command in the
 	// message.
 	ReasonPermissionNotApproved = "PermissionNotApproved"
-	// ReasonAdoptedPermission means that an operator has a permission outside its namespace without a proof. Neither an
-	// InstallPlan nor an annotation of the Namespace allows it. Usually OLM granted it. It stays, but would not be
-	// granted now. A manager reports it once after a start, and again together with writes. Assess always reports it.
+	// ReasonAdoptedPermission means that an operator has a permission outside its namespace that neither an InstallPlan
+	// nor an annotation of the Namespace allows. Usually OLM granted the permission. The permission is kept, but would not
+	// be granted now. A manager reports it once after a start, and again together with writes. Assess always reports it.
 	// Remove the permission from the spec, or run the command in the message.
 	ReasonAdoptedPermission = "AdoptedPermission"
 	// ReasonInvalidApproval means that the annotation olmcore/allowed-permissions of the Namespace contains values that
@@ -47,17 +47,17 @@ const (
 	// ReasonRefused means that the API server rejected a write. The write is retried with backoff. If the OperatorGroup
 	// names a ServiceAccount, allow that account to write roles and bindings, and give it all rights that they grant.
 	ReasonRefused = "Refused"
-	// ReasonAPINotRecorded means that no ClusterRoles are created for an API, because nothing proves that it belongs to
-	// this ClusterServiceVersion. Either no InstallPlan recorded the ClusterServiceVersion on the
-	// CustomResourceDefinition, or the API group has APIServices of other operators, or it is a group of Kubernetes. A
-	// manager reports it once after a start, and again together with writes. Assess always reports it. Install the
-	// CustomResourceDefinition with an InstallPlan, or create the ClusterRoles.
+	// ReasonAPINotRecorded means that no ClusterRoles are created for an API, because nothing proves that the API belongs
+	// to this ClusterServiceVersion. Either no InstallPlan recorded the ClusterServiceVersion on the
+	// CustomResourceDefinition, or the API group has APIServices of other operators, or the API group belongs to
+	// Kubernetes. A manager reports it once after a start, and again together with writes. Assess always reports it.
+	// Install the CustomResourceDefinition with an InstallPlan, or create the ClusterRoles.
 	ReasonAPINotRecorded = "APINotRecorded"
 	// ReasonRoleNotLifted means that a Role or RoleBinding claims to belong to the ClusterServiceVersion, but no
-	// InstallPlan created it. It is in the operator's namespace, and has the owner labels of the ClusterServiceVersion
-	// or an owner reference to it. It grants nothing outside that namespace, although the operator watches others. A
-	// manager reports it once after a start, and again together with writes. Assess always reports it. Declare the
-	// rules under spec.install.spec.permissions or clusterPermissions of the bundle, or create a ClusterRole and a
-	// ClusterRoleBinding for the operator's ServiceAccount.
+	// InstallPlan created it. The object is in the operator's namespace, and has the owner labels of the
+	// ClusterServiceVersion or an owner reference to it. The object grants nothing outside that namespace, although the
+	// operator watches other namespaces. A manager reports it once after a start, and again together with writes. Assess
+	// always reports it. Declare the rules under spec.install.spec.permissions or clusterPermissions of the bundle, or
+	// create a ClusterRole and a ClusterRoleBinding for the operator's ServiceAccount.
 	ReasonRoleNotLifted = "RoleNotLifted"
 )

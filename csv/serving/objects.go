@@ -11,32 +11,32 @@ import (
 )
 
 // Objects contains the objects that Deployments need to serve webhooks or APIs, and the webhook configurations that
-// call them. Gather of package csv fills it. It matters only for a ClusterServiceVersion with webhooks or owned
-// APIServices. Lists may contain more objects than their comments name. In the comments, <d> is the name of such a
-// Deployment, with dashes instead of dots.
+// call them. Gather of package csv fills it. The lists are used only for a ClusterServiceVersion with webhooks or owned
+// APIServices. Lists may contain more objects than their comments name. In the comments, <d> is the name of a
+// Deployment that serves webhooks or APIs, with dashes instead of dots.
 type Objects struct {
-	// Services contains the Services <d>-service of the namespace, and Secrets the Secrets <d>-service-cert.
+	// Services contains the Services named <d>-service in the namespace. Secrets contains the Secrets named
+	// <d>-service-cert.
 	Services olmcore.Observed[*corev1.Service]
 	Secrets  olmcore.Observed[*corev1.Secret]
-	// Roles contains the Roles <d>-service-cert of the namespace, and RoleBindings the RoleBindings of that name.
-	// RoleBindings also contains those of kube-system that grant a Deployment the role
-	// extension-apiserver-authentication-reader.
+	// Roles contains the Roles named <d>-service-cert in the namespace. RoleBindings contains the RoleBindings with the
+	// same names, and those in kube-system that grant a Deployment the role extension-apiserver-authentication-reader.
 	Roles        olmcore.Observed[*rbacv1.Role]
 	RoleBindings olmcore.Observed[*rbacv1.RoleBinding]
-	// ClusterRoleBindings contains those that grant a Deployment the ClusterRole system:auth-delegator.
+	// ClusterRoleBindings contains the ClusterRoleBindings that grant a Deployment the ClusterRole system:auth-delegator.
 	ClusterRoleBindings olmcore.Observed[*rbacv1.ClusterRoleBinding]
-	// Pods contains the Pods of Deployments that serve an unavailable APIService. It is empty if all APIServices are
+	// Pods contains the Pods of the Deployments behind unavailable APIServices. The list is empty if all APIServices are
 	// available.
 	Pods olmcore.Observed[*corev1.Pod]
-	// ValidatingWebhookConfigurations and MutatingWebhookConfigurations contain:
-	//  - the configurations with the owner labels of the ClusterServiceVersion
+	// ValidatingWebhookConfigurations and MutatingWebhookConfigurations contain these configurations:
+	//  - those with the owner labels of the ClusterServiceVersion
 	//  - those of other versions in its namespace that call the same Services
-	//  - those with a name that the ClusterServiceVersion's own configurations get
+	//  - those whose name is the computed name of one of the ClusterServiceVersion's own configurations
 	ValidatingWebhookConfigurations olmcore.Observed[*admissionregistrationv1.ValidatingWebhookConfiguration]
 	MutatingWebhookConfigurations   olmcore.Observed[*admissionregistrationv1.MutatingWebhookConfiguration]
 }
 
-// VisitLists visits every list of the Objects. The names of the fields begin with "Serving.".
+// VisitLists visits every list of o. The field names that it passes to v have the prefix "Serving.".
 func (o *Objects) VisitLists(v *olmcore.ListVisit) {
 	olmcore.VisitList(v, "Serving.Services", &o.Services, olmcore.Optional)
 	olmcore.VisitList(v, "Serving.Secrets", &o.Secrets, olmcore.Optional)

@@ -22,7 +22,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Source is what the decisions about APIServices depend on.
+// Source contains the data that the decisions about APIServices depend on.
 type Source struct {
 	observed.Operator
 	// Backends is a backend.Plan. If it is nil, no Deployment has a certificate.
@@ -88,8 +88,8 @@ func (s Source) apis() []*api {
 	return slices.DeleteFunc(apisOf(s.CSV, s.APIServices), func(a *api) bool { return a.deployment == "" })
 }
 
-// Problem returns what is wrong with the descriptions of the owned APIServices of a CSV, or an empty string. A
-// description without a Deployment is an unmet requirement, and not reported here.
+// Problem returns a message about the first invalid description of an owned APIService, or an empty string if all are
+// valid. A description without a Deployment is not reported here, because it is an unmet requirement.
 //
 // Differs: OLM lets the API server reject the APIService.
 func Problem(c *owned.CSV) string {
@@ -137,9 +137,9 @@ func syntaxProblem(i int, d *v1alpha1.APIServiceDescription) string {
 // that is Replacing or Deleting may be adopted too.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, IsAPIServiceAdoptable.
-// Differs: only versions of the same namespace count. In each upgrade, the old version is Replacing for a while.
-// Otherwise a user who can write CSVs in another namespace could take over the API in that time. The replaced version
-// counts even if it no longer exists.
+// Differs: only versions of the same namespace are considered. In each upgrade, the old version is Replacing for a
+// while. Otherwise a user who can write CSVs in another namespace could take over the API in that time. The replaced
+// version is considered even if it no longer exists.
 func (s Source) isAdoptable(service *apiregistrationv1.APIService) bool {
 	owner, ok := olmcore.OwnerOf(service.Labels)
 	switch {
@@ -157,8 +157,8 @@ func (s Source) isAdoptable(service *apiregistrationv1.APIService) bool {
 			current.Status.Phase == v1alpha1.CSVPhaseReplacing || current.Status.Phase == v1alpha1.CSVPhaseDeleting)
 }
 
-// Conflict returns a message about an owned APIService that exists and may not be taken over, or an empty string if
-// there is none. The message names the owner of the APIService.
+// Conflict returns a message about an owned APIService that exists but may not be taken over. The message names the
+// owner of the APIService. It is empty if there is no such APIService.
 func (s Source) Conflict() string {
 	for _, a := range s.apis() {
 		if a.live == nil || s.isAdoptable(a.live) {
@@ -182,9 +182,9 @@ func (s Source) hasNeighbour(name string) bool {
 	return exists
 }
 
-// Clients returns the owned APIServices as clients of the Services of the CSV's namespace. They may call this version
-// or another version of the namespace. An APIService that does not exist or is being deleted is a Missing client. An
-// APIService that does not verify certificates is omitted, because rotations need not wait for it.
+// Clients returns the owned APIServices as clients of the Services of the CSV's namespace. The APIServices may call
+// this version or another version of the namespace. An APIService that does not exist or is being deleted is a Missing
+// client. An APIService that does not verify certificates is omitted, because rotations need not wait for it.
 func Clients(c *owned.CSV, services []*apiregistrationv1.APIService) []backend.Client {
 	var clients []backend.Client
 	for _, a := range apisOf(c, services) {

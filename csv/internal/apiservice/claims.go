@@ -24,8 +24,8 @@ const PackageGroup = "packages." + v1alpha1.GroupName
 // claims determines which other owners have a claim to the API groups of a CSV.
 type claims struct{ source Source }
 
-// NeedsClaims reports whether an owned APIService is new. Then the other objects of its API group decide whether it may
-// be created.
+// NeedsClaims reports whether an owned APIService does not exist yet, or exists but may not be taken over. The other
+// objects of its API group then determine whether this CSV may create the APIService.
 func NeedsClaims(s Source) bool {
 	c := claims{source: s}
 	return slices.ContainsFunc(c.source.apis(), func(a *api) bool { return !c.isHeld(a) })
@@ -35,8 +35,8 @@ func NeedsClaims(s Source) bool {
 // the proof, because tenants cannot write them. Such an APIService stays, whatever else exists in its group.
 func (s claims) isHeld(a *api) bool { return a.live != nil && s.source.isAdoptable(a.live) }
 
-// Refusal explains why a new APIService must not be created, and how a cluster administrator can allow it. It is empty
-// if all may be created.
+// Refusal returns a message about the first new APIService that must not be created, or an empty string if all may be
+// created. The message contains the reason and the way in which a cluster administrator can allow the APIService.
 //
 // Differs: OLM creates an APIService in any API group.
 func Refusal(s Source) string {

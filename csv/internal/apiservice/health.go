@@ -80,10 +80,11 @@ func available(service *apiregistrationv1.APIService) *apiregistrationv1.APIServ
 	return nil
 }
 
-// disruptionLimit is how long Pods that start or stop excuse an APIService that is not available.
+// disruptionLimit is the maximum time for which an unavailable APIService is Disrupted while its Pods start or stop.
 const disruptionLimit = 5 * time.Minute
 
-// DisruptedFor returns how long the state stays Disrupted if nothing changes. It is 0 if the state is not Disrupted.
+// DisruptedFor returns the time for which the state stays Disrupted if nothing changes. The result is 0 if the state is
+// not Disrupted.
 func (s Source) DisruptedFor() time.Duration {
 	var left time.Duration
 	for _, a := range s.apis() {
@@ -98,13 +99,13 @@ func (s Source) DisruptedFor() time.Duration {
 	return left
 }
 
-// disruptedFor returns for how long Pods of the Deployment behind an APIService still excuse that it is not available.
-// A user who can write in the namespace can create such Pods again and again. So the time since the APIService became
-// unavailable is limited too.
+// disruptedFor returns the time for which an unavailable APIService is Disrupted, because the Pods behind it start or
+// stop. A user who can write in the namespace can create such Pods again and again. So the time since the APIService
+// became unavailable is limited too.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, isAPIServiceBackendDisrupted.
-// Differs: only the Deployment behind this APIService counts. The time starts with the disruption of the Pod, not with
-// its creation.
+// Differs: only the Pods of the Deployment behind this APIService are considered. The time starts with the disruption
+// of the Pod, not with its creation.
 func (s Source) disruptedFor(a *api) time.Duration {
 	d, exists := owned.Find(s.Deployments, s.CSV.Namespace, a.deployment)
 	if !exists || s.Objects == nil || !isDegraded(d) {

@@ -38,8 +38,9 @@ const (
 	versionPriority      = 15
 )
 
-// Install returns the writes that create or update the APIServices. It also deletes objects that very old versions of
-// OLM created for them. It skips an APIService that may not be taken over, is being deleted, or has no certificate.
+// Install returns the writes that create or update the APIServices. Install also deletes objects that very old versions
+// of OLM created for the APIServices. Install skips an APIService that may not be taken over, is being deleted, or has
+// no certificate.
 func (s Source) Install() []olmcore.Action {
 	var actions []olmcore.Action
 	for _, a := range s.apis() {
@@ -131,8 +132,8 @@ func (s Source) isRight(a *api) bool {
 		a.calls(s.CSV.Namespace) && *cmp.Or(ref.Port, new(int32(defaultPort))) == a.port && !a.live.Spec.InsecureSkipTLSVerify
 }
 
-// Trust returns the writes that keep the existing APIServices correct without a new installation. It updates their
-// caBundles, and deletes the APIServices that the CSV created and that its spec no longer contains.
+// Trust returns the writes that keep the existing APIServices correct without a new installation. Trust updates their
+// caBundles. It also deletes the APIServices that the CSV created but that its spec no longer contains.
 func (s Source) Trust() []olmcore.Action {
 	return append(s.removals(), UpdateBundles(s)...)
 }
@@ -191,9 +192,11 @@ func (s Source) trusts(a *api) bool {
 	return len(want) == 0 && len(have) > 0 || slices.ContainsFunc(have, func(one certificate.Authority) bool { return want.Has(one.ID) })
 }
 
-// LegacyNames contains the names of the objects that very old versions of OLM created for an APIService. Service is a
-// Service. Certificate is a Secret, a Role and a RoleBinding. Delegator is a ClusterRoleBinding, and Reader a
-// RoleBinding in kube-system.
+// LegacyNames contains the names of the objects that very old versions of OLM created for an APIService:
+//   - Service is the name of a Service.
+//   - Certificate is the name of a Secret, a Role and a RoleBinding.
+//   - Delegator is the name of a ClusterRoleBinding.
+//   - Reader is the name of a RoleBinding in kube-system.
 type LegacyNames struct{ Service, Certificate, Delegator, Reader string }
 
 // LegacyNamesOf returns the LegacyNames of each APIService that a CSV owns.

@@ -25,9 +25,10 @@ import (
 // annotationCAHash is the annotation of Secrets and Pod templates with the hash of the authority of their certificate.
 const annotationCAHash = "olmcahash"
 
-// Issue returns what differs in the objects around the APIServices, or an empty string if nothing does. mendable is
-// true if a new installation corrects a difference. Only the first difference of each APIService is reported. The check
-// stops at an APIService that may not be taken over.
+// Issue checks the owned APIServices and the objects that they need. It returns a message about the missing and
+// differing objects, or an empty string if there are none. The message contains only the first difference of each
+// APIService. The check stops at an APIService that may not be taken over. mendable is true if a new installation
+// corrects at least one difference.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, checkAPIServiceResources.
 // Differs: during a certificate rotation the caBundle contains both authorities. A new installation does not create a

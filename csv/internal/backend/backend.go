@@ -24,20 +24,20 @@ import (
 )
 
 // Client is a webhook or APIService that calls a Service of the CSV's namespace. Bundle contains the authorities that
-// it trusts.
+// the client trusts.
 type Client struct {
 	Service string
 	Bundle  []byte
-	// Missing is true if the CSV describes the client and it does not exist. While the operator serves, a certificate
-	// is rotated only if all clients exist. A client that is being created may not trust the next certificate.
+	// Missing is true if the CSV describes the client, but the client does not exist. While the operator serves, a
+	// certificate is rotated only if all clients exist. A client that is being created may not trust the next certificate.
 	Missing bool
 }
 
-// Source is what the decisions about certificates depend on.
+// Source contains the data that the decisions about certificates depend on.
 type Source struct {
 	observed.Operator
-	// Clients contains all webhooks and APIServices that call the Services, of this CSV or of another version in its
-	// namespace.
+	// Clients contains all webhooks and APIServices that call the Services. They belong to this CSV or to another version
+	// in its namespace.
 	Clients []Client
 }
 
@@ -45,23 +45,23 @@ type Source struct {
 type Plan struct {
 	// Requests contains the certificates that must be issued before anything can be installed.
 	Requests []certificate.Request
-	// Install contains the writes of missing or differing objects, in order. A certificate rotation takes several
-	// calls.
+	// Install contains the writes that create missing objects and update differing objects, in order. A certificate
+	// rotation takes several calls.
 	Install []olmcore.Action
-	// Settle contains the writes to make once the operator runs. They remove what was needed only during a certificate
-	// rotation.
+	// Settle contains the writes that remove authorities that only a certificate rotation needed. Run them once the
+	// operator runs.
 	Settle []olmcore.Action
 	// Renew is the reason why a certificate must be replaced, or empty if none must.
 	Renew string
 	// RenewAt is the time at which the next certificate must be replaced, or zero if there is none.
 	RenewAt time.Time
-	// Wait is the shortest time until a certificate that waits for the caches of API servers may be used. It is 0 if
-	// none waits.
+	// Wait is the time until the first waiting certificate may be used. A certificate waits until API servers no longer
+	// cache an older caBundle. Wait is 0 if no certificate waits.
 	Wait time.Duration
 	// Memory contains the cached results of this call for the next call.
 	Memory *certificate.Memory
-	// Problem is the reason why nothing may be written, such as an object of another owner. It is empty if there is
-	// none.
+	// Problem is the reason why nothing may be written, such as an object of another owner. It is empty if everything may
+	// be written.
 	Problem string
 
 	backends map[string]*rotation // by Deployment
@@ -74,18 +74,18 @@ type Plan struct {
 //
 //  1. The issued certificate is stored in the Secret beside the current one, as the next certificate.
 //  2. All clients are updated to trust the next certificate too (Trust).
-//  3. After TrustGrace, the next certificate becomes the current one. The authority of the old one is kept as a previous
-//     authority. Pods may mount the files at any time, so they serve with either certificate from now on.
+//  3. After TrustGrace, the next certificate becomes the current one. The authority of the old certificate is kept as a
+//     previous authority. Pods may mount the files at any time, so they serve with either certificate from now on.
 //  4. The Deployment is rolled out with the hash of the new authority (Mount).
 //  5. Once all Pods are of that rollout, the previous authorities retire (Settle), and clients drop them.
 //
 // A client loses an authority only if the Secret, as read, lists it as retired. An authority stays retired, because
 // Pods do not mount older files again. So a caller with a stale Secret removes nothing that another caller added. A CSV
-// creates new clients only after it owns the Secret. From then on no other version rotates the certificate.
+// creates new clients only after it owns the Secret. From then on, no other version rotates the certificate.
 //
-// One case cannot be excluded, because no write spans two objects. A user may delete a client that is created again
-// from a Secret that was read before the rotation. Such a client does not trust the next certificate until the
-// following call.
+// One case cannot be excluded, because no write spans two objects. A user may delete a client during a rotation. A
+// caller with a stale Secret then creates the client again, without the next certificate. The client trusts the next
+// certificate after the following call.
 func Of(s Source) (p Plan) {
 	names := Names(s.CSV)
 	s.Memory = s.Memory.Next()
@@ -135,9 +135,9 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Trust returns the caBundle that a client of a Deployment should have. have is its present caBundle, nil if it has
-// none. An authority that is still in use is never removed. If the result is nil, a client without a caBundle must not
-// be created yet.
+// Trust returns the caBundle that a client of a Deployment should have. have is the current caBundle of the client, or
+// nil if it has none. An authority that is still in use is never removed. If the result is nil, a client without a
+// caBundle must not be created yet.
 func (p Plan) Trust(deployment string, have []byte) []byte {
 	r := p.backends[deployment]
 	switch {
@@ -179,8 +179,8 @@ type rotation struct {
 	issued       certificate.Certificate
 	isIssued     bool
 	issueProblem string
-	// clients contains the distinct caBundles of existing clients that are not empty. missing reports whether a desired
-	// client does not exist.
+	// clients contains the distinct, non-empty caBundles of existing clients. missing is true if a desired client does not
+	// exist.
 	clients []certificate.Bundle
 	missing bool
 	// wanted contains the desired caBundle of clients, by their current caBundle.
@@ -236,8 +236,8 @@ func (r *rotation) waits() time.Duration {
 	return max(0, r.trustedSince.Add(TrustGrace).Sub(r.source.Now))
 }
 
-// renew returns why the certificate must be replaced, or that its replacement has begun. It is empty if neither is the
-// case.
+// renew returns why the certificate must be replaced. If the replacement has begun, it returns a message about that.
+// Otherwise it returns an empty string.
 func (r *rotation) renew() string {
 	switch {
 	case r.startsLater():
@@ -322,7 +322,8 @@ func (r *rotation) isRolledOut() bool {
 		(status.TerminatingReplicas == nil || *status.TerminatingReplicas == 0)
 }
 
-// mayMakeClients reports whether a new client that trusts the authorities in use trusts all Pods.
+// mayMakeClients reports whether clients may be created now. A new client trusts the authorities in use, so these must
+// include the authority of every Pod.
 func (r *rotation) mayMakeClients() bool {
 	return r.isOwned() && r.health.Valid && (!r.unknown || r.isRolledOut())
 }
@@ -430,10 +431,11 @@ func (r *rotation) install() olmcore.Action {
 		return r.source.update(r.secret, o, ReasonInstall, "secret "+o.Name+" is taken over by this version")
 	}
 	r.writeTo(o)
-	return r.source.update(r.secret, o, ReasonCertificate, "the annotation of secret "+o.Name+" does not match its authority")
+	why = "annotation olmcahash of secret " + o.Name + " does not match the authority in the Secret"
+	return r.source.update(r.secret, o, ReasonCertificate, why)
 }
 
-// settle returns the write of the Secret that removes what only the rotation needed, or nil.
+// settle returns the write of the Secret that removes the authorities that only the rotation needed, or nil.
 func (r *rotation) settle() olmcore.Action {
 	after, changed := r.settled(r.trusted())
 	if !changed || !r.isOwned() || !r.isRolledOut() {
@@ -444,9 +446,8 @@ func (r *rotation) settle() olmcore.Action {
 	return r.source.update(r.secret, o, ReasonSettled, "all Pods of deployment "+r.deployment+" serve with the same certificate")
 }
 
-// startsLater reports whether the renewal has not begun and must wait until every clock within olmcore.ClockTolerance
-// finds the certificate due. Otherwise a manager with a slow clock would end each installation that the other one
-// begins.
+// startsLater reports whether the renewal must not start yet. It starts once the certificate is due for every clock
+// within olmcore.ClockTolerance, so that two managers do not end each other's installations.
 func (r *rotation) startsLater() bool {
 	phase := r.source.CSV.Status.Phase
 	isInstalling := phase == v1alpha1.CSVPhaseInstallReady || phase == v1alpha1.CSVPhaseInstalling

@@ -307,7 +307,7 @@ func TestIssuedCertificatesAreInspected(t *testing.T) {
 	s := sourceOf(nil, nil)
 	s.Issued = []certificate.Issued{{Deployment: deployment, Certificate: made(t, "expired", now.Add(-certificate.Validity-time.Hour))}}
 	plan := backend.Of(s)
-	require.Equal(t, "the certificate that was issued for deployment cool is invalid: the certificate is not valid: it or its authority has expired, or is not valid yet", plan.Problem)
+	require.Equal(t, "the certificate that was issued for deployment cool is invalid: the certificate is not valid: the certificate or its authority has expired, or is not valid yet", plan.Problem)
 	require.Empty(t, plan.Install)
 }
 
@@ -458,7 +458,7 @@ func TestNewCertificateOfSameAuthorityRollsOutDeployment(t *testing.T) {
 	require.Equal(t, certificate.Hash(old.CertPEM), d.Template.Annotations["olmcore/certificate-hash"])
 }
 
-func TestNamesOfObjects(t *testing.T) {
+func TestObjectNamesMatchOLM(t *testing.T) {
 	require.Equal(t, "a-b-service", backend.ServiceName("a.b"))
 	require.Equal(t, "a-b-service-cert", backend.CertificateName("a.b"))
 	require.Equal(t, []string{"a-service-auth-reader", "a-service-auth-reader-" + olmcore.NameSuffix(8, "ns")}, backend.ReaderNames("a", "ns"))

@@ -28,7 +28,8 @@ func Names(c *owned.CSV) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !declared.Has(name) })
 }
 
-// ServiceName returns the name of the Service of a Deployment. The names of all other objects are derived from it.
+// ServiceName returns the name of the Service of a Deployment. The names of all other objects of the Deployment are
+// derived from this name.
 //
 // Differs: OLM keeps the dots in the name of the Deployment, which the API server rejects for Services.
 func ServiceName(deployment string) string {
@@ -40,8 +41,8 @@ func ServiceName(deployment string) string {
 func CertificateName(deployment string) string { return ServiceName(deployment) + "-cert" }
 
 // DelegatorNames returns the possible names of the ClusterRoleBinding that grants a Deployment the ClusterRole
-// system:auth-delegator. The first is OLM's name. The second is used if another namespace has the first. The third
-// exists if the Deployment has dots in its name, which OLM keeps.
+// system:auth-delegator. The first name is OLM's name. The second name is used if another namespace uses the first.
+// There is a third name if the Deployment has dots in its name. OLM keeps these dots.
 func DelegatorNames(deployment, namespace string) []string {
 	return outsideNames(deployment, "-system:auth-delegator", namespace)
 }
@@ -66,7 +67,8 @@ func IsObjectName(name string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(name, "-cert"), "-service")
 }
 
-// AccountName returns the ServiceAccount of the Pods of a Deployment that has a certificate.
+// AccountName returns the name of the ServiceAccount of a Deployment that has a certificate. It is "default" if the
+// spec names none.
 func AccountName(spec *appsv1.DeploymentSpec) string {
 	return cmp.Or(spec.Template.Spec.ServiceAccountName, "default")
 }

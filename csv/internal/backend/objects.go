@@ -29,8 +29,8 @@ const (
 	ReasonInstall = "Install"
 	// ReasonCertificate means that a certificate rotation makes progress. Nothing to do.
 	ReasonCertificate = "CertificateRotation"
-	// ReasonSettled means that authorities that were needed only during a certificate rotation are removed. Nothing to
-	// do.
+	// ReasonSettled means that a certificate rotation is complete, and that the authorities which only the rotation needed
+	// are removed. Nothing to do.
 	ReasonSettled = "CertificateSettled"
 )
 
@@ -280,8 +280,8 @@ const (
 )
 
 // isOfNamespace reports whether a binding outside the namespace is for Deployments of the namespace. Its owner labels
-// name a CSV of the namespace. OLM does not label all bindings, so a binding of OLM without owner labels counts if all
-// its subjects are ServiceAccounts of the namespace.
+// name a CSV of the namespace. OLM does not label all bindings. So the result is also true for a binding without owner
+// labels if all its subjects are ServiceAccounts of the namespace.
 func isOfNamespace(labels map[string]string, subjects []rbacv1.Subject, namespace string) bool {
 	if owner, ok := olmcore.OwnerOf(labels); ok {
 		return owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == namespace
@@ -289,7 +289,8 @@ func isOfNamespace(labels map[string]string, subjects []rbacv1.Subject, namespac
 	return labels[olmcore.LabelManaged] == "true" && IsBindingOf(subjects, namespace)
 }
 
-// IsBindingOf reports whether a binding has subjects, and all of them are ServiceAccounts of a namespace.
+// IsBindingOf reports whether all subjects of a binding are ServiceAccounts of a namespace. It returns false if the
+// binding has no subjects.
 func IsBindingOf(subjects []rbacv1.Subject, namespace string) bool {
 	isOfAnother := func(s rbacv1.Subject) bool { return s.Kind != rbacv1.ServiceAccountKind || s.Namespace != namespace }
 	return len(subjects) > 0 && !slices.ContainsFunc(subjects, isOfAnother)

@@ -17,7 +17,7 @@ import (
 
 // Upkeep contains the requests and writes that renew the certificates of a version that is not being installed.
 type Upkeep struct {
-	// Keeps reports whether the version owns a certificate. If it is false, the version updates no caBundle.
+	// Keeps is true if the version owns a certificate. If Keeps is false, the version updates no caBundle.
 	Keeps    bool
 	Requests []certificate.Request
 	Actions  []olmcore.Action
@@ -25,14 +25,14 @@ type Upkeep struct {
 	Problem string
 	// RenewAt is the time at which the next certificate must be replaced, or zero if none must.
 	RenewAt time.Time
-	// Wait is the shortest time until a certificate that waits for the caches of API servers may be used. It is 0 if
-	// none waits.
+	// Wait is the time until the first waiting certificate may be used. A certificate waits until API servers no longer
+	// cache an older caBundle. Wait is 0 if no certificate waits.
 	Wait time.Duration
 }
 
 // Upkeep returns the requests and writes that renew the certificates of a Replacing or Pending version whose Pods still
-// serve. It writes the Secrets and Deployments that the version owns, and does not change their owners. A version that
-// installs becomes the owner of its Secrets first, so no two versions write the same certificate.
+// serve. The writes update the Secrets and Deployments that the version owns, and do not change their owners. A version
+// that installs becomes the owner of its Secrets first, so no two versions write the same certificate.
 func (p Plan) Upkeep() (u Upkeep) {
 	written := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(p.backends)) {

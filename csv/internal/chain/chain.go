@@ -20,20 +20,20 @@ import (
 
 // Chain is the position of a CSV in its upgrade chain.
 type Chain struct {
-	// Predecessor is the CSV that it replaces, or nil if there is none.
+	// Predecessor is the CSV that this CSV replaces, or nil if there is none.
 	Predecessor *owned.CSV
-	// Successor is the CSV that replaces it, or nil if there is none. A successor that is being deleted counts only if
-	// it is Succeeded and has a live Succeeded successor itself.
+	// Successor is the CSV that replaces this CSV, or nil if there is none. A CSV that is being deleted is a Successor
+	// only if it is Succeeded and has a live Succeeded successor itself.
 	Successor *owned.CSV
-	// TakenOver is a live direct or indirect successor that has begun to install, or nil if there is none. If it is
-	// set, the CSV must not install anything.
+	// TakenOver is a live direct or indirect successor whose installation has started, or nil if there is none. If
+	// TakenOver is set, the CSV must not install anything.
 	TakenOver *owned.CSV
 	// Followed is true if a live direct or indirect successor is Succeeded.
 	Followed bool
 	// InCycle is true if following spec.replaces leads back to the CSV.
 	InCycle bool
-	// Descendants contains its direct and indirect successors, nearest first. Relatives contains them, and its direct
-	// and indirect predecessors.
+	// Descendants contains the direct and indirect successors of the CSV, nearest first. Relatives contains the
+	// Descendants, and the direct and indirect predecessors of the CSV.
 	Descendants []*owned.CSV
 	Relatives   sets.Set[*owned.CSV]
 }
@@ -43,7 +43,8 @@ func IsNeighbour(self, other *owned.CSV) bool {
 	return other.Namespace == self.Namespace && other.Name != self.Name && !other.IsCopied()
 }
 
-// Of returns the position of a CSV in its upgrade chain. CSVs in others that are not its neighbours are ignored.
+// Of returns the position of a CSV in its upgrade chain. others may contain any CSVs. Those that are not neighbours of
+// self are ignored.
 func Of(self *owned.CSV, others []*owned.CSV) Chain {
 	members := []*owned.CSV{self}
 	for _, o := range others {

@@ -20,20 +20,23 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Home returns the key of the original that the label of a copied CSV names. Without the label it returns the object's
-// own key, also for an original.
+// Home returns the key of the original of a copied CSV. The label olm.copiedFrom contains the namespace of the
+// original, and both have the same name. For an object without the label, such as an original, Home returns the
+// object's own key.
 func Home(c metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(c.GetLabels()[olmcore.LabelCopiedFrom], c.GetNamespace()), Name: c.GetName()}
 }
 
-// From reports whether the label of a ClusterServiceVersion says that it is a copy of the original with a key.
+// From reports whether c is a copy of the original with a key, according to its label olm.copiedFrom.
 func From(key types.NamespacedName, c metav1.Object) bool {
 	return c.GetNamespace() != key.Namespace && Home(c) == key
 }
 
-// Targets returns the namespaces that the operator of an original watches. ok is false if the CSV has no copies: it is
-// a copy itself, is being deleted, or is uncopiable by its status. ok is also false if its annotations do not match g,
-// the only OperatorGroup of its namespace, which may be nil.
+// Targets returns the namespaces that the operator of an original watches. g is the only OperatorGroup of the
+// namespace, or nil. ok is false if the CSV has no copies, in these cases:
+//   - The CSV is a copy itself, or is being deleted.
+//   - The status of the CSV does not allow copies.
+//   - g is nil, or the annotations of the CSV do not match g.
 func Targets(c *owned.CSV, g *operatorsv1.OperatorGroup) (t group.Targets, ok bool) {
 	if c.DeletionTimestamp != nil || c.IsCopied() || c.IsUncopiable() || g == nil || !group.IsMember(c, g) {
 		return nil, false
@@ -46,9 +49,10 @@ func Targets(c *owned.CSV, g *operatorsv1.OperatorGroup) (t group.Targets, ok bo
 // ConfigName is the name of the only OLMConfig that has an effect.
 const ConfigName = "cluster"
 
-// Toggle contains the options for copies of operators that watch all namespaces, from the OLMConfig and the caller.
+// Toggle contains the options for the copies of operators that watch all namespaces. They come from the OLMConfig and
+// the caller.
 type Toggle struct {
-	// Disabled is true if such operators have copies only in the Protected namespaces.
+	// Disabled is true if operators that watch all namespaces have copies only in the namespaces of Protected.
 	Disabled  bool
 	Protected []string
 }
@@ -63,8 +67,8 @@ func (t Toggle) Keeps(global bool, namespace string) bool {
 	return !t.Disabled || !global || slices.Contains(t.Protected, namespace)
 }
 
-// Namespaces returns the sorted names of the namespaces in all that should have a copy. own is the namespace of the
-// original. Terminating namespaces are omitted.
+// Namespaces returns the sorted names of the namespaces that should have a copy. all contains the existing namespaces.
+// own is the namespace of the original. Terminating namespaces are omitted.
 func (t Toggle) Namespaces(own string, targets group.Targets, all []*corev1.Namespace) []string {
 	global := targets.All()
 	watched := sets.New(targets...)

@@ -29,7 +29,7 @@ const labelSpecHash = "olm.deployment-spec-hash"
 // ConditionVariable is the environment variable that names the OperatorCondition of an operator to its containers.
 const ConditionVariable = "OPERATOR_CONDITION_NAME"
 
-// Source is what the decisions about Deployments depend on.
+// Source contains the data that the decisions about Deployments depend on.
 type Source struct {
 	observed.Operator
 	// Mount adds the certificate to the spec of a Deployment that needs one, and reports whether the certificate exists.
@@ -38,8 +38,8 @@ type Source struct {
 }
 
 // ConfigOf returns the spec.config for a CSV, as subscription.EffectiveConfig does. A Subscription that has installed
-// the CSV is preferred to one that is about to. Among several, the oldest is used, then the first by name. It returns
-// nil if there is no Subscription.
+// the CSV is preferred to one that is about to install it. Among several Subscriptions, the oldest is used, then the
+// first by name. ConfigOf returns nil if there is no Subscription.
 func ConfigOf(c *owned.CSV, subscriptions []*v1alpha1.Subscription) *v1alpha1.SubscriptionConfig {
 	var best *v1alpha1.Subscription
 	for _, s := range subscriptions {
@@ -115,7 +115,7 @@ func (o overlay) nameCondition(pod *corev1.PodSpec, name string) {
 }
 
 // NamesCondition reports whether the variable ConditionVariable of every container is name. If a container has the
-// variable twice, the last one counts.
+// variable twice, the last value is used.
 func NamesCondition(pod *corev1.PodSpec, name string) bool {
 	return !slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool {
 		value := ""
@@ -158,8 +158,8 @@ const (
 	Incomputable State = "Incomputable" // Incomputable means that the desired Deployment cannot be computed.
 )
 
-// Health returns the state of the first Deployment of the strategy that is not Healthy, and why. It returns Healthy and
-// an empty string if all are Healthy.
+// Health returns Healthy if all Deployments of the strategy are healthy, or else the state of the first one that is
+// not. why is the reason, or an empty string for Healthy.
 func (s Source) Health() (state State, why string) {
 	live := owned.ByName(s.Deployments, s.CSV.Namespace)
 	specs := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs

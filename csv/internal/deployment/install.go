@@ -42,7 +42,7 @@ type Installation struct {
 	NoRetry      bool          // NoRetry is true if a retry cannot succeed.
 	RequeueAfter time.Duration // RequeueAfter is the time until the next call is needed, or 0.
 	Incomputable bool          // Incomputable is true if the desired state is unknown.
-	// Attempts contains the writes of this call, for the next call.
+	// Attempts contains the writes of this call. Pass it in Tries.Attempts of the next call.
 	Attempts Attempts
 }
 
@@ -52,7 +52,7 @@ func (i Installation) Done() bool {
 }
 
 // Install compares the Deployments of the strategy with the live ones, and returns the writes. A write succeeded if its
-// effect is observed. Otherwise the result of its last attempt decides, if there is one.
+// effect is observed. Otherwise the result of the last attempt determines whether the write is retried.
 func (s Source) Install(tries Tries) Installation {
 	todo := Installation{Attempts: Attempts{}}
 	live := owned.ByName(s.Deployments, s.CSV.Namespace)
@@ -84,8 +84,9 @@ func (s Source) Install(tries Tries) Installation {
 	return todo
 }
 
-// Judge is like Install for the given writes, which may be of any kind. It never sets NoRetry, because only missing
-// permissions for Deployments make a retry useless.
+// Judge returns the Installation for the given writes, which may be of any kind. As in Install, the result of the last
+// attempt determines whether a write is retried. Judge never sets NoRetry, because only missing permissions for
+// Deployments make a retry useless.
 func Judge(actions []olmcore.Action, tries Tries) Installation {
 	todo := Installation{Attempts: Attempts{}}
 	for _, a := range actions {
@@ -124,8 +125,8 @@ func (i *Installation) afterLastTry(write olmcore.Action, tries Tries) (failed b
 	return true
 }
 
-// Held returns the failure of an earlier attempt whose retry is not due yet. It is used before the writes are computed.
-// It returns the zero value if there is no such failure.
+// Held returns the failure of an earlier attempt whose retry is not due yet. It returns the zero value if there is no
+// such failure. Held needs no writes, so it can be called before they are computed.
 func (t Tries) Held() Installation {
 	if !t.Again {
 		return Installation{}
@@ -207,8 +208,8 @@ func update(live, want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.A
 	return u
 }
 
-// Removals returns the deletions of the Deployments that belong to the CSV, by labels and owner reference, and that its
-// strategy no longer contains.
+// Removals returns the deletions of the CSV's Deployments that its strategy no longer contains. A Deployment belongs to
+// the CSV if its labels and an owner reference name the CSV.
 func Removals(c *owned.CSV, deployments []*appsv1.Deployment) []olmcore.Action {
 	declared := owned.Deployments(c)
 	return deleteEach(c, deployments, func(d *appsv1.Deployment) bool { return !declared.Has(d.Name) }, func(d *appsv1.Deployment) olmcore.Cause {
@@ -284,7 +285,7 @@ type Attempt struct {
 	count int
 }
 
-// Attempts contains the writes of the last installation, by object.
+// Attempts contains the writes of the last installation. The keys are the written objects.
 type Attempts map[olmcore.Key]Attempt
 
 // Equal reports whether a and b contain the same attempts.
@@ -293,8 +294,7 @@ func (a Attempts) Equal(b Attempts) bool { return maps.Equal(a, b) }
 // Tries contains the results of earlier tries to install a ClusterServiceVersion.
 type Tries struct {
 	Now time.Time
-	// Attempts contains Installation.Attempts of the last call. LastRun contains the results of the caller's last
-	// olmcore.Run.
+	// Attempts is Installation.Attempts of the last call. LastRun contains the results of the caller's last olmcore.Run.
 	Attempts Attempts
 	LastRun  olmcore.LastResults
 	// Since is the start of this installation. Earlier results are ignored. If it is zero, no result is ignored.

@@ -40,8 +40,8 @@ func (a API) Hash() string {
 // RoleSuffixes returns the name suffixes of the ClusterRoles for an API and for an OperatorGroup: admin, edit and view.
 func RoleSuffixes() []string { return []string{"admin", "edit", "view"} }
 
-// AggregateLabel returns a label key of the ClusterRoles for an API. The ClusterRole of an OperatorGroup with this
-// suffix aggregates the ClusterRoles that have the label with the value "true".
+// AggregateLabel returns a label key of the ClusterRoles for an API. An OperatorGroup has one ClusterRole for each
+// suffix. That ClusterRole aggregates the ClusterRoles that have the label with the value "true".
 func (a API) AggregateLabel(suffix string) string {
 	return "olm.opgroup.permissions/aggregate-to-" + a.Hash() + "-" + suffix
 }
@@ -51,7 +51,7 @@ func Annotation(g *operatorsv1.OperatorGroup) string {
 	return g.Annotations[operatorsv1.OperatorGroupProvidedAPIsAnnotationKey]
 }
 
-// Listed returns the APIs that an OperatorGroup lists. Invalid entries are omitted.
+// Listed returns the APIs in the annotation olm.providedAPIs of an OperatorGroup. Invalid entries are omitted.
 func Listed(g *operatorsv1.OperatorGroup) []API {
 	var list []API
 	for entry := range strings.SplitSeq(Annotation(g), ",") {
@@ -78,13 +78,13 @@ func Format(list []API) string {
 // that action. Nothing to do.
 const ReasonProvidedAPIsChanged = "ProvidedAPIsChanged"
 
-// List returns the action that sets the APIs that an OperatorGroup lists.
+// List returns the action that sets the annotation olm.providedAPIs of an OperatorGroup to the APIs in list.
 func List(g *operatorsv1.OperatorGroup, list []API) olmcore.Action {
 	after := g.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, operatorsv1.OperatorGroupProvidedAPIsAnnotationKey, Format(list))
 	return olmcore.UpdateOf(g, after, olmcore.Cause{
 		Reason:  ReasonProvidedAPIsChanged,
-		Message: "the annotation does not list the APIs that the operators of OperatorGroup " + g.Name + " provide",
+		Message: "annotation olm.providedAPIs of OperatorGroup " + g.Name + " does not match the APIs that its operators provide",
 	})
 }
 
@@ -112,27 +112,30 @@ func apis(crds []v1alpha1.CRDDescription, services []v1alpha1.APIServiceDescript
 }
 
 // IsShutOut reports whether a CSV has Failed, and its operator was stopped, because of a conflict about the APIs that
-// it provides. Other OperatorGroup problems do not count, because the operator may still run then.
+// it provides. IsShutOut returns false for other OperatorGroup problems, because the operator may still run then.
 func IsShutOut(c *owned.CSV) bool {
 	return c.Status.Phase == v1alpha1.CSVPhaseFailed && (c.Status.Reason == v1alpha1.CSVReasonInterOperatorGroupOwnerConflict ||
 		c.Status.Reason == v1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)
 }
 
-// Claim is the result of comparing the APIs of a CSV with those that OperatorGroups list.
+// Claim is the result of ClaimOf. It compares the APIs of a CSV with the APIs that OperatorGroups list.
 type Claim struct {
-	// Listed is true if the CSV's own OperatorGroup lists all of its APIs.
+	// Listed is true if the CSV's own OperatorGroup lists all APIs of the CSV.
 	Listed bool
-	// Conflict is another OperatorGroup that watches a common namespace and lists one of the APIs, or nil if there is
-	// none. Contested is that API.
+	// Conflict is another OperatorGroup that watches a common namespace and lists an API of the CSV, or nil if there is
+	// none. Contested is the API that both OperatorGroups claim.
 	Conflict  *operatorsv1.OperatorGroup
 	Contested API
-	// Lost is true if the other OperatorGroup keeps the API.
+	// Lost is true if the other OperatorGroup keeps the contested API.
 	Lost bool
 }
 
-// ClaimOf compares the APIs that a CSV provides with those that its own OperatorGroup and others list. providers
-// contains CSVs of other namespaces, and neighbours those of its own. If there are several conflicts, a lost one is
-// preferred, then the OperatorGroup that is first by namespace and name.
+// ClaimOf compares the APIs that a CSV provides with the APIs that OperatorGroups list. own is the OperatorGroup of the
+// CSV, and others contains further OperatorGroups. providers contains CSVs of other namespaces. neighbours contains
+// CSVs of the CSV's namespace.
+//
+// If there are several conflicts, a lost conflict is reported rather than one that is not lost. Among these, the
+// OperatorGroup that is first by namespace and name is reported.
 func ClaimOf(c *owned.CSV, own *operatorsv1.OperatorGroup, others []*operatorsv1.OperatorGroup, providers, neighbours []*owned.CSV) Claim {
 	provided := Provided(c)
 	claim := Claim{Listed: sets.New(Listed(own)...).HasAll(provided...)}
@@ -209,8 +212,8 @@ func (t Targets) All() bool { return len(t) == 1 && t[0] == metav1.NamespaceAll 
 // Contains reports whether the operator watches a namespace.
 func (t Targets) Contains(namespace string) bool { return t.All() || slices.Contains(t, namespace) }
 
-// Named returns the targets with a name, sorted and without duplicates. An empty name is dropped, also if it is the
-// only one.
+// Named returns the targets with a name, sorted and without duplicates. The empty name is omitted, even if it is the
+// only target.
 func (t Targets) Named() Targets {
 	names := slices.DeleteFunc(slices.Sorted(slices.Values(t)), func(n string) bool { return n == metav1.NamespaceAll })
 	return slices.Compact(names)
@@ -238,7 +241,7 @@ func TargetsOf(g *operatorsv1.OperatorGroup) (t Targets, computed bool) {
 }
 
 // AnnotatedTargets returns the targets in the annotation olm.targetNamespaces of a CSV. ok is false if the annotation
-// is absent, as for an OperatorGroup that selects no namespace.
+// does not exist, for example because the OperatorGroup selects no namespace.
 func AnnotatedTargets(c *owned.CSV) (t Targets, ok bool) {
 	value, ok := c.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
 	if !ok {
@@ -247,8 +250,8 @@ func AnnotatedTargets(c *owned.CSV) (t Targets, ok bool) {
 	return strings.Split(value, ","), true
 }
 
-// Alone returns the only OperatorGroup of a namespace, or nil if there is none or several. count is the number of
-// OperatorGroups in the namespace.
+// Alone returns the only OperatorGroup of a namespace. It returns nil if the namespace has no OperatorGroup or several.
+// count is the number of OperatorGroups in the namespace.
 func Alone(groups []*operatorsv1.OperatorGroup, namespace string) (g *operatorsv1.OperatorGroup, count int) {
 	for _, item := range groups {
 		if item.Namespace == namespace {
@@ -261,7 +264,7 @@ func Alone(groups []*operatorsv1.OperatorGroup, namespace string) (g *operatorsv
 	return g, 1
 }
 
-// IsMember reports whether the annotations of a CSV name an OperatorGroup.
+// IsMember reports whether the annotations of a CSV name the OperatorGroup g.
 func IsMember(c *owned.CSV, g *operatorsv1.OperatorGroup) bool {
 	return c.Annotations[operatorsv1.OperatorGroupAnnotationKey] == g.Name &&
 		c.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey] == g.Namespace
@@ -272,15 +275,15 @@ func watches(g *operatorsv1.OperatorGroup, namespace string) bool {
 	return namespace == g.Namespace || Targets(g.Status.Namespaces).Contains(namespace)
 }
 
-// Intersect reports whether two OperatorGroups watch a common namespace. The own namespace of an OperatorGroup counts
-// as watched.
+// Intersect reports whether two OperatorGroups watch a common namespace. An OperatorGroup always watches its own
+// namespace here, even if that namespace is not a target.
 func Intersect(a, b *operatorsv1.OperatorGroup) bool {
 	return Targets(a.Status.Namespaces).All() || watches(b, a.Namespace) ||
 		slices.ContainsFunc(a.Status.Namespaces, func(namespace string) bool { return watches(b, namespace) })
 }
 
-// Unsupported returns why the install modes of a CSV do not allow it to watch the targets of its OperatorGroup. It is
-// empty if they do.
+// Unsupported returns a message if the install modes of a CSV do not allow the operator to watch the targets of its
+// OperatorGroup. Otherwise it returns an empty string.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, InstallModeSet.Supports.
 func Unsupported(c *owned.CSV, t Targets) string {

@@ -30,36 +30,40 @@ type Operator struct {
 	CSV *owned.CSV
 	// Group is the only OperatorGroup of the namespace, or nil.
 	Group *operatorsv1.OperatorGroup
-	// Account is the ServiceAccount that writes, or nil for the controller.
+	// Account is the ServiceAccount that the writes use, or nil if they use the identity of the controller.
 	Account *corev1.ObjectReference
 	// IsConfined is true if the OperatorGroup names a ServiceAccount, even if its status does not confirm the account yet.
 	IsConfined bool
-	// Neighbours contains the other CSVs of the namespace, without copies. Relatives contains those of the same upgrade
-	// chain. Objects of other Neighbours are not adopted.
+	// Neighbours contains the other CSVs of the namespace, without copies. Relatives contains the Neighbours of the same
+	// upgrade chain. Objects of a Neighbour that is not in Relatives are not adopted.
 	Neighbours []*owned.CSV
 	Relatives  sets.Set[*owned.CSV]
-	// Deployments contains the Deployments of the namespace, and ServiceAccounts those that the Deployments run as.
+	// Deployments contains the Deployments of the namespace. ServiceAccounts contains the ServiceAccounts of these
+	// Deployments.
 	Deployments     []*appsv1.Deployment
 	ServiceAccounts []*corev1.ServiceAccount
-	// APIServices contains the owned APIServices, those whose owner labels name the CSV, and all of the owned API
-	// groups.
+	// APIServices contains these APIServices:
+	//  - those that the CSV owns
+	//  - those with the owner labels of the CSV
+	//  - all others of the API groups in which the CSV owns an APIService
 	APIServices []*apiregistrationv1.APIService
-	// Definitions contains the CustomResourceDefinitions of the owned API groups.
+	// Definitions contains the CustomResourceDefinitions of the API groups in which the CSV owns an APIService.
 	Definitions []*apiextensionsv1.CustomResourceDefinition
-	// CRDs contains the CustomResourceDefinitions that the CSV owns or requires. UnreadCRDs names the list if it was
-	// not read. Then no webhook is installed, and none of their rules is judged.
+	// CRDs contains the CustomResourceDefinitions that the CSV owns or requires. If the list was not read, UnreadCRDs
+	// contains its name. Then no webhook is installed, and no rule of a webhook is checked.
 	CRDs       []*apiextensionsv1.CustomResourceDefinition
 	UnreadCRDs []string
 	ServedAPIs olmcore.Observed[schema.GroupVersionKind]
 	Objects    *serving.Objects
-	// Config is the spec.config of the Subscription that applies, or nil.
+	// Config is the spec.config of the Subscription that installs the CSV, or nil.
 	Config *v1alpha1.SubscriptionConfig
-	// ProxyEnv, ExcludedAnnotations and PackageServerNamespaces are those of csv.Config, with its defaults.
+	// ProxyEnv, ExcludedAnnotations and PackageServerNamespaces have the values of the fields of csv.Config, with
+	// defaults.
 	ProxyEnv                []corev1.EnvVar
 	ExcludedAnnotations     []string
 	PackageServerNamespaces []string
 	// Issued contains the certificates that were issued since the last call.
 	Issued []certificate.Issued
-	// Memory contains what is known of certificates from earlier calls. It may be nil.
+	// Memory caches the inspections of certificates of earlier calls. It may be nil.
 	Memory *certificate.Memory
 }

@@ -47,7 +47,7 @@ func By(c *CSV) olmcore.Owner {
 	return olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name}
 }
 
-// Term returns the index term that matches a CSV with the owner labels of its objects.
+// Term returns the index term of a CSV. OwnerTerms returns the same term for objects with the owner labels of the CSV.
 func Term(c *CSV) olmcore.Term { return termOf(By(c)) }
 
 // OwnerTerms returns the index terms of the owners and co-owners that objects record in labels and annotations. Objects
@@ -113,7 +113,7 @@ func Deployment(c *CSV, d *appsv1.Deployment) bool {
 	return d.Namespace == c.Namespace && By(c).Owns(d.Labels) && olmcore.OwnedBy(d, c.UID)
 }
 
-// Describes reports whether a list of owned or required CRDs of a CSV contains a name.
+// Describes reports whether a list of owned or required CRDs of a CSV contains the CRD with a name.
 func Describes(list []v1alpha1.CRDDescription, name string) bool {
 	return slices.ContainsFunc(list, func(d v1alpha1.CRDDescription) bool { return d.Name == name })
 }
@@ -155,14 +155,14 @@ func Alongside(crd *apiextensionsv1.CustomResourceDefinition) []types.Namespaced
 	return noted
 }
 
-// ConflictingOwner returns the first CSV, by namespace and name, of another namespace that a CRD was installed with
-// too. It returns the zero value if there is none. isConfined is true if the OperatorGroup of the namespace names a
-// ServiceAccount.
+// ConflictingOwner returns a CSV of another namespace that a CRD was also installed with. If there are several, it
+// returns the first by namespace and name. If there is none, it returns the zero value. isConfined is true if the
+// OperatorGroup of the namespace names a ServiceAccount.
 //
 // If isConfined is false and olmcore.AnnotationFirstInstalledBy names this namespace, the result is the zero value.
 // Then the first operator stays the owner if a later InstallPlan of another namespace installs the same CRD. A confined
-// namespace belongs to a tenant, who may have installed the CRD of another operator before that operator. So it gets no
-// such priority.
+// namespace gets no such priority. It belongs to a tenant, who may have installed the CRD of another operator before
+// that operator was installed.
 func ConflictingOwner(crd *apiextensionsv1.CustomResourceDefinition, namespace string, isConfined bool) (owner types.NamespacedName) {
 	if !isConfined && crd.Annotations[olmcore.AnnotationFirstInstalledBy] == namespace {
 		return owner
@@ -208,13 +208,13 @@ func Converters(crd *apiextensionsv1.CustomResourceDefinition) []types.Namespace
 	return all
 }
 
-// Converts reports whether a CSV may change the conversion of a CRD. It may if the CRD was installed with it, or if
-// AnnotationConvertedBy names it.
+// Converts reports whether a CSV may change the conversion of a CRD. The CRD must have been installed with the CSV, or
+// its AnnotationConvertedBy must name the CSV.
 func Converts(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return CameWith(c, crd) || IsConverter(c, crd)
 }
 
-// IsInstalledBy reports whether a Subscription has installed a CSV or is about to.
+// IsInstalledBy reports whether a Subscription has installed a CSV or is about to install it.
 func IsInstalledBy(c *CSV, s *v1alpha1.Subscription) bool {
 	return s.Namespace == c.Namespace && (s.Status.InstalledCSV == c.Name || s.Status.CurrentCSV == c.Name)
 }
@@ -232,7 +232,7 @@ func Find[T metav1.Object](items []T, namespace, name string) (found T, ok bool)
 	return found, false
 }
 
-// ByName returns the objects of a namespace by name.
+// ByName returns a map of the objects of a namespace. The keys are the names of the objects.
 func ByName[T metav1.Object](items []T, namespace string) map[string]T {
 	index := make(map[string]T, len(items))
 	for _, item := range items {
@@ -289,9 +289,9 @@ func Since(t *metav1.Time, now time.Time) time.Duration {
 	return max(0, now.Sub(t.Time))
 }
 
-// Wait returns the time until the next retry of something that may end without an event. elapsed is the time since an
-// anchor, such as a deletion timestamp. The intervals between retries after the anchor are 5 s, 10 s, 20 s and so on,
-// up to limit. So no state is needed.
+// Wait returns the time until the next check of a state that may end without an event. elapsed is the time since the
+// state began, for example since a deletion timestamp. The checks follow at intervals of 5 s, 10 s, 20 s and so on, up
+// to limit. The result depends only on elapsed and limit, so the caller stores no state.
 func Wait(elapsed, limit time.Duration) time.Duration {
 	if elapsed > 24*time.Hour {
 		return limit
@@ -311,7 +311,7 @@ func HasSucceeded(s *v1alpha1.ClusterServiceVersionStatus) bool {
 	})
 }
 
-// CountSinceSuccess returns the number of entries with a reason after the last Succeeded entry of the history.
+// CountSinceSuccess returns the number of entries with the given reason after the last Succeeded entry of the history.
 func CountSinceSuccess(s *v1alpha1.ClusterServiceVersionStatus, reason v1alpha1.ConditionReason) int {
 	n := 0
 	for _, c := range slices.Backward(s.Conditions) {

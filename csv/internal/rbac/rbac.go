@@ -27,7 +27,7 @@ const (
 	GroupAuthenticated = "system:authenticated"
 )
 
-// RuleError returns what is wrong with a rule of a CSV, or an empty string if it is valid.
+// RuleError returns a message about an invalid rule of a CSV, or an empty string if the rule is valid.
 func RuleError(r *rbacv1.PolicyRule) string {
 	switch {
 	case len(r.Verbs) == 0:
@@ -41,8 +41,8 @@ func RuleError(r *rbacv1.PolicyRule) string {
 // Account is the namespace and name of a ServiceAccount.
 type Account struct{ Namespace, Name string }
 
-// IsBound reports whether the subjects of a binding include the account. They may name the ServiceAccount, its user
-// name, or one of the three groups that contain it. bindingNamespace is empty for a ClusterRoleBinding.
+// IsBound reports whether the subjects of a binding include the account. A subject may name the ServiceAccount, its
+// user name, or one of the three groups that contain it. bindingNamespace is empty for a ClusterRoleBinding.
 func (a Account) IsBound(subjects []rbacv1.Subject, bindingNamespace string) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		switch s.Kind {
@@ -57,18 +57,19 @@ func (a Account) IsBound(subjects []rbacv1.Subject, bindingNamespace string) boo
 	})
 }
 
-// Granted contains the rules that an account has in the whole cluster, and those that it has in its namespace. The
-// latter include the former.
+// Granted contains the rules that are granted to an account. cluster contains the rules for the whole cluster.
+// namespace contains all rules that apply in the account's namespace, including those of cluster.
 type Granted struct{ cluster, namespace []rbacv1.PolicyRule }
 
-// Of returns the Granted of an account that has these rules in the whole cluster.
+// Of returns a Granted with the given rules for the whole cluster.
 func Of(rules []rbacv1.PolicyRule) Granted { return Granted{cluster: rules, namespace: rules} }
 
 var anything = []string{rbacv1.VerbAll} // the wildcard of verbs, API groups, resources and URLs
 
-// Changed returns the rules that only one of two versions of a ClusterRole grants. If its labels or owner references
-// changed too, or if both versions are the same, it returns all rules of both. If the API server has not written the
-// aggregated rules of a version yet, it returns rules that allow everything. old is nil if it is not known.
+// Changed returns the rules that only one of two versions of a ClusterRole grants. If the labels or owner references
+// changed too, or if both versions are the same, Changed returns all rules of both versions. If the API server has not
+// written the aggregated rules of a version yet, Changed returns rules that allow everything. old is nil if the old
+// version is not known.
 func Changed(old, next *rbacv1.ClusterRole) Granted {
 	if old == nil {
 		old = &rbacv1.ClusterRole{}
@@ -88,8 +89,9 @@ func Changed(old, next *rbacv1.ClusterRole) Granted {
 	return Of(slices.Concat(without(old.Rules, next), without(next.Rules, old)))
 }
 
-// Grants returns a function that returns the rules which the roles and bindings grant to an account of a CSV. Roles and
-// bindings that belong to another CSV, even a predecessor, are ignored, because they are deleted with that CSV.
+// Grants returns a function that takes an account of the CSV, and returns the rules that the roles and bindings grant
+// to the account. Roles and bindings that belong to another CSV, even a predecessor, are ignored, because they are
+// deleted with that CSV.
 func Grants(
 	c *owned.CSV, roles []*rbacv1.Role, bindings []*rbacv1.RoleBinding, clusterRoles []*rbacv1.ClusterRole, clusterBindings []*rbacv1.ClusterRoleBinding,
 ) func(Account) Granted {
@@ -163,8 +165,8 @@ func Selectors(role *rbacv1.ClusterRole) []labels.Selector {
 // InCluster reports whether the account has all permissions of a rule in the whole cluster.
 func (g Granted) InCluster(rule rbacv1.PolicyRule) bool { return g.allow(g.cluster, rule) }
 
-// InNamespace reports whether the account has all permissions of a rule in its namespace. Non-resource URLs that a
-// RoleBinding grants do not count, as in Kubernetes.
+// InNamespace reports whether the account has all permissions of a rule in its namespace. As in Kubernetes, a
+// RoleBinding grants no non-resource URLs.
 func (g Granted) InNamespace(rule rbacv1.PolicyRule) bool { return g.allow(g.namespace, rule) }
 
 // Terms returns the index terms of a rule: its API groups, or one term for all rules on non-resource URLs.
@@ -182,8 +184,8 @@ func inGroup(name string) olmcore.Term { return olmcore.Term{Of: "granted group"
 
 var onURLs = olmcore.Term{Of: "granted URLs"}
 
-// Touching returns a test for the rules that the cluster-wide rules of g may help to satisfy. Such a rule has an API
-// group in common with a rule of g, or both are for non-resource URLs.
+// Touching returns a test for required rules. It selects each rule that the cluster-wide rules of g may satisfy or help
+// to satisfy. Such a rule and a rule of g have a common API group, or are both for non-resource URLs.
 func (g Granted) Touching() olmcore.Concern[rbacv1.PolicyRule] {
 	terms := []olmcore.Term{}
 	for _, r := range g.cluster {
@@ -248,7 +250,7 @@ func covers(granted []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
 	return covered
 }
 
-// each reports whether all values pass. An empty list counts as one empty value.
+// each reports whether all values pass. An empty list is treated as one empty value.
 func each(values []string, pass func(string) bool) bool {
 	if len(values) == 0 {
 		return pass("")

@@ -43,8 +43,7 @@ func From(ctx context.Context, r olmcore.Reader) *Reads {
 // Err returns the first error, or nil if there was none.
 func (r *Reads) Err() error { return r.err }
 
-// Refused reports whether the first error is that a read is forbidden. If so, it clears the error, so that further
-// reads are made.
+// Refused reports whether the first error is a forbidden read. It clears such an error, so that later reads are made.
 func (r *Reads) Refused() bool {
 	refused := olmcore.Classify(r.err) == olmcore.Forbidden
 	if refused {
@@ -53,8 +52,8 @@ func (r *Reads) Refused() bool {
 	return refused
 }
 
-// List reads the objects of a namespace that a selector selects. An empty namespace means all namespaces, and a nil
-// selector all objects.
+// List reads the objects of a namespace that match a selector. An empty namespace means all namespaces. A nil selector
+// matches all objects.
 func List[T olmcore.Object](r *Reads, namespace string, selector labels.Selector) (found olmcore.Observed[T]) {
 	if r.err == nil {
 		found, r.err = olmcore.Observe[T](r.ctx, r.reader, namespace, selector)
@@ -62,8 +61,8 @@ func List[T olmcore.Object](r *Reads, namespace string, selector labels.Selector
 	return found
 }
 
-// Named reads the objects with some names, in the order of names and without duplicates. Objects that do not exist are
-// omitted.
+// Named reads the objects with the given names, in the order of names and without duplicates. Objects that do not exist
+// are omitted.
 func Named[T olmcore.Object](r *Reads, namespace string, names []string) (found olmcore.Observed[T]) {
 	if r.err == nil {
 		found, r.err = olmcore.ObserveNamed[T](r.ctx, r.reader, namespace, names...)
@@ -71,7 +70,7 @@ func Named[T olmcore.Object](r *Reads, namespace string, names []string) (found 
 	return found
 }
 
-// In reads the objects with a name in each of some namespaces. Objects that do not exist are omitted.
+// In reads the object with the given name in each of the namespaces. Objects that do not exist are omitted.
 func In[T olmcore.Object](r *Reads, namespaces []string, name string) olmcore.Observed[T] {
 	found := olmcore.Observed[T]{Complete: true, Items: make([]T, 0, len(namespaces))}
 	gvk := olmcore.GVKOf(*new(T))
@@ -92,7 +91,8 @@ func In[T olmcore.Object](r *Reads, namespaces []string, name string) olmcore.Ob
 	return found
 }
 
-// Kind is like List for a kind that the cluster may not serve. If it does not, the list is empty and complete.
+// Kind is like List for a kind that the cluster may not serve. If the cluster does not serve the kind, the list is
+// empty and complete.
 func Kind(r *Reads, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) olmcore.Observed[olmcore.Object] {
 	if r.err != nil {
 		return olmcore.Observed[olmcore.Object]{}
@@ -111,7 +111,7 @@ func Only[T any](list olmcore.Observed[T], keep func(T) bool) olmcore.Observed[T
 	return list
 }
 
-// Join returns all items of some lists without duplicates. If one of the lists is incomplete, it returns the zero list,
+// Join returns all items of the lists without duplicates. If one of the lists is incomplete, it returns the zero list,
 // which is incomplete too.
 func Join[T olmcore.Object](lists ...olmcore.Observed[T]) olmcore.Observed[T] {
 	joined, seen := olmcore.Found[T](), map[olmcore.Key]bool{}
@@ -131,9 +131,9 @@ func Join[T olmcore.Object](lists ...olmcore.Observed[T]) olmcore.Observed[T] {
 // Term is an index term of an object.
 type Term = olmcore.Term
 
-// Indexed returns the objects of a namespace that have one of some index terms. An empty namespace means all
-// namespaces. All calls for the same kind and namespace must pass the same termsOf, because they share one index. The
-// Reader keeps the index if it can.
+// Indexed returns the objects of a namespace that have at least one of the index terms in by. An empty namespace means
+// all namespaces. All calls for the same kind and namespace must pass the same termsOf, because they share one index.
+// The Reader keeps the index if it can.
 func Indexed[T olmcore.Object](r *Reads, namespace string, by []Term, termsOf func(o T, add func(Term))) (found olmcore.Observed[T]) {
 	if r.err != nil {
 		return found
@@ -219,7 +219,7 @@ var clusterKinds = []schema.GroupVersionKind{
 	consoleGroup.WithKind("ConsoleYAMLSample"),
 }
 
-// ClusterKinds returns the kinds of the table clusterKinds, and those in more, without duplicates.
+// ClusterKinds returns the kinds of the table clusterKinds, followed by the kinds in more, without duplicates.
 func ClusterKinds(more []schema.GroupVersionKind) []schema.GroupVersionKind {
 	kinds := slices.Clone(clusterKinds)
 	for _, gvk := range more {
@@ -230,8 +230,8 @@ func ClusterKinds(more []schema.GroupVersionKind) []schema.GroupVersionKind {
 	return kinds
 }
 
-// Owned reads the cluster-scoped objects of some kinds, and the RoleBindings of kube-system, that a selector of owner
-// labels selects. It also returns the kinds that were not read.
+// Owned reads the objects whose owner labels match a selector: cluster-scoped objects of the given kinds, and
+// RoleBindings in kube-system. unread contains the kinds that were not read.
 func Owned(
 	r *Reads, kinds []schema.GroupVersionKind, selector labels.Selector,
 ) (found olmcore.Observed[olmcore.Object], unread []schema.GroupKind) {
@@ -251,7 +251,7 @@ func Owned(
 	return found, unread
 }
 
-// OwnedList returns a name for the list that Owned returns, with the kinds that were not read. It is used in messages.
+// OwnedList returns the name that messages use for the list of Owned. The name includes the kinds that were not read.
 func OwnedList(unread []schema.GroupKind) string {
 	if len(unread) == 0 {
 		return "objects with owner labels"
@@ -274,24 +274,24 @@ func ValidateMixed(field string, list olmcore.Observed[olmcore.Object]) error {
 	return nil
 }
 
-// RoleBindings reads the RoleBindings of a namespace that may include its ServiceAccounts named in accounts, and those
-// with a name in names.
+// RoleBindings reads these RoleBindings of a namespace: those that may include a ServiceAccount of the namespace with a
+// name in accounts, and those with a name in names.
 func RoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.Observed[*rbacv1.RoleBinding] {
 	return Indexed(r, namespace, bindingTerms(namespace, accounts, names), func(b *rbacv1.RoleBinding, add func(Term)) {
 		termsOfBinding(b.Name, b.Namespace, b.Subjects, add)
 	})
 }
 
-// ClusterRoleBindings reads the ClusterRoleBindings that may include the ServiceAccounts of a namespace named in
-// accounts, and those with a name in names.
+// ClusterRoleBindings reads these ClusterRoleBindings: those that may include a ServiceAccount of the namespace with a
+// name in accounts, and those with a name in names.
 func ClusterRoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.Observed[*rbacv1.ClusterRoleBinding] {
 	return Indexed(r, "", bindingTerms(namespace, accounts, names), func(b *rbacv1.ClusterRoleBinding, add func(Term)) {
 		termsOfBinding(b.Name, "", b.Subjects, add)
 	})
 }
 
-// ClusterRoles reads the ClusterRoles with these names. If the API server has not written the rules of an aggregated
-// ClusterRole yet, it also reads the ClusterRoles that it aggregates.
+// ClusterRoles reads the ClusterRoles with the given names. If the API server has not written the rules of an
+// aggregated ClusterRole yet, the function also reads the ClusterRoles whose rules are aggregated.
 func ClusterRoles(r *Reads, names []string) olmcore.Observed[*rbacv1.ClusterRole] {
 	found := Named[*rbacv1.ClusterRole](r, "", names)
 	for _, role := range found.Items {

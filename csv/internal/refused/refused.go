@@ -13,15 +13,16 @@ import (
 // time to time.
 var retry = olmcore.Backoff{Base: time.Minute, Max: 10 * time.Minute}
 
-// Write is a write that is not retried yet, because the API server rejected it.
+// Write is a write that the API server rejected and whose retry is not due yet.
 type Write struct {
 	Verb    olmcore.Verb
 	Target  olmcore.Ref
-	Message string        // of the API server
-	RetryIn time.Duration // greater than 0
+	Message string        // Message is the error message of the API server.
+	RetryIn time.Duration // RetryIn is the time until the retry. It is greater than 0.
 }
 
-// Due returns the actions to run now, and the writes that the API server rejected and whose retry is not due yet.
+// Due splits the actions. due contains the actions to run now. rejected contains the writes that the API server
+// rejected and whose retry is not due yet.
 func Due(actions []olmcore.Action, last olmcore.LastResults, now time.Time) (due []olmcore.Action, rejected []Write) {
 	if len(last) == 0 {
 		return actions, nil

@@ -33,9 +33,10 @@ type Index struct {
 	planned map[olmcore.Key][]types.NamespacedName
 }
 
-// NewIndex returns the Index of some Sources. An applied step counts only if its InstallPlan runs as the controller. A
-// user who can write such a plan can also write the object. If the OperatorGroup names a ServiceAccount, only the
-// co-owners recorded on the object count. The account needed the permission to write that record.
+// NewIndex returns the Index of s. A ClusterServiceVersion needs an object if the object records it as a co-owner, or
+// if an InstallPlan applied a step for it. A step has an effect only if its InstallPlan runs as the controller. A user
+// who can write such a plan can also write the object. An InstallPlan that runs as a ServiceAccount has no effect, but
+// its records on objects have. The ServiceAccount needed the permission to write them.
 func NewIndex(s Sources) *Index {
 	x := &Index{map[types.NamespacedName]*v1alpha1.ClusterServiceVersion{}, map[olmcore.Key][]types.NamespacedName{}}
 	for _, c := range s.ClusterServiceVersions {
@@ -60,8 +61,8 @@ func NewIndex(s Sources) *Index {
 	return x
 }
 
-// KeyOf returns the object of a step as if it were cluster-scoped. applied is true if the step was applied for a
-// ClusterServiceVersion. The key of a namespaced object has no namespace, so it matches no object.
+// KeyOf returns the key of a step's object, without a namespace. So the key of a namespaced object matches no object.
+// applied is true if the step was applied for a ClusterServiceVersion.
 func KeyOf(step *v1alpha1.Step) (key olmcore.Key, applied bool) {
 	if step == nil || step.Resolving == "" || step.Status != v1alpha1.StepStatusCreated && step.Status != v1alpha1.StepStatusPresent {
 		return key, false
@@ -74,8 +75,9 @@ func runsAsController(p *v1alpha1.InstallPlan, groups []*operatorsv1.OperatorGro
 	return g != nil && g.Spec.ServiceAccountName == "" && g.Status.ServiceAccountRef == nil && p.Status.AttenuatedServiceAccountRef == nil
 }
 
-// NextOwnerOf returns the ClusterServiceVersion that should own an object once its owner is deleted, or nil if there is
-// none. It is the first, by namespace and name, that needs the object and is not being deleted.
+// NextOwnerOf returns the ClusterServiceVersion that should own a cluster-scoped object once its owner is deleted. This
+// is the first ClusterServiceVersion, by namespace and name, that needs the object and is not being deleted.
+// NextOwnerOf returns nil if there is none, and for every namespaced object.
 func (x *Index) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 	if o.GetNamespace() != metav1.NamespaceAll {
 		return nil
@@ -126,7 +128,7 @@ func grantsTo(o olmcore.Object, namespace string) bool {
 	})
 }
 
-// HandedOver returns a copy of an object whose owner labels name nextOwner. nextOwner is removed from the co-owners.
+// HandedOver returns a copy of o with owner labels that name nextOwner. The copy does not list nextOwner as a co-owner.
 func HandedOver(o olmcore.Object, nextOwner *v1alpha1.ClusterServiceVersion) olmcore.Object {
 	after := o.DeepCopyObject().(olmcore.Object)
 	labels, _ := olmcore.MergeLabels(o.GetLabels(), owned.ByIncarnation(nextOwner).Labels())

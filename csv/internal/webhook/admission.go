@@ -185,7 +185,9 @@ func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
 		after.Webhooks = want.(*admissionregistrationv1.MutatingWebhookConfiguration).Webhooks
 	}
 	u := olmcore.UpdateOf(have, after, olmcore.Cause{
-		Reason: ReasonInstall, Message: have.GetName() + " does not match its description in ClusterServiceVersion " + f.source.CSV.Name,
+		Reason: ReasonInstall,
+		Message: fmt.Sprintf("%s %s does not match its description in ClusterServiceVersion %s",
+			olmcore.RefOf(have).Kind, have.GetName(), f.source.CSV.Name),
 	})
 	u.As = f.source.Account
 	return u

@@ -34,8 +34,8 @@ func (f *facts) converts(w *description) bool {
 }
 
 // callsPredecessor reports whether a CRD of this CSV still calls the Service of the previous version, which is deleted
-// with that version. If olmcore/converted-by names no version, any other Service of the namespace counts while the CSV
-// is Installing. Once the CSV is Succeeded, a user may have chosen that Service.
+// with that version. If olmcore/converted-by names no version, any other Service of the namespace is treated as that of
+// the previous version while the CSV is Installing. Once the CSV is Succeeded, a user may have chosen that Service.
 func (f *facts) callsPredecessor(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	config := clientConfig(crd)
 	if config == nil || config.Service == nil || config.Service.Namespace != f.source.CSV.Namespace ||
@@ -127,10 +127,11 @@ func (s Source) isPrescribed() bool {
 	return s.Account != nil || s.Group != nil && s.Group.Spec.ServiceAccountName != ""
 }
 
-// mayFollow reports whether the caBundle of a CRD that calls the CSV's operator may be updated. It may if the
-// conversion may be changed, or if the CRD has no record. If the OperatorGroup names no account, it also may if the CRD
-// was installed with any version of the namespace, or if olmcore/converted-by names one. Records of InstallPlans of
-// other namespaces do not matter. Otherwise they could keep the API server from trusting this operator.
+// mayFollow reports whether the caBundle of a CRD that calls the CSV's operator may be updated. The caBundle may be
+// updated if the conversion may be changed, or if the CRD has no record. If the OperatorGroup names no account, the
+// caBundle may also be updated if a version of the namespace is recorded. Such a record is an installed-alongside
+// annotation or olmcore/converted-by. Records of other namespaces are ignored. Otherwise they could prevent the API
+// server from trusting this operator.
 func mayFollow(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	isHere := func(key types.NamespacedName) bool { return key.Namespace == f.source.CSV.Namespace }
 	return f.source.notOurs(crd) == "" || isKept(f, crd) || !f.source.isPrescribed() && slices.ContainsFunc(owned.Converters(crd), isHere)

@@ -13,8 +13,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Diagnostics reports the existing rules and conversions that a new webhook or conversion would not get. It also
-// reports the rules that webhooks do not get. It returns nil if a list was not read.
+// Diagnostics reports existing rules and conversions that would not be allowed in a new webhook or CRD. It also reports
+// the described rules that the webhooks do not get. It returns nil if a list was not read.
 func (s Source) Diagnostics() []olmcore.Diagnostic {
 	if s.CSV == nil {
 		return nil

@@ -49,7 +49,8 @@ func labelled(o olmcore.Object) origin {
 	return origin{olmcore.RefOf(o).Kind, o.GetLabels()[labelGenerateName]}
 }
 
-// from returns the origin of a configuration of this CSV. Its name counts more than its label, which may be changed.
+// from returns the origin of a configuration of this CSV. The name of the configuration takes precedence over its
+// label, because the label may be changed.
 func (f *facts) from(o olmcore.Object) origin {
 	if named, ok := f.desired[olmcore.KeyOf(o)]; ok {
 		return named

@@ -31,8 +31,9 @@ const defaultPort = 443
 
 func port(p int32) int32 { return cmp.Or(p, defaultPort) }
 
-// Problem returns what is wrong with the webhook descriptions of a CSV, or an empty string. The message names the
-// description and its field. It includes everything that the API server would always reject.
+// Problem returns a message about the first invalid webhook description of a CSV, or an empty string if all are valid.
+// The message names the description and its field. A description is also invalid if the API server would always reject
+// its webhook.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
 // Differs: OLM checks repeated names and rules only. It retries other invalid webhooks endlessly.

@@ -131,8 +131,8 @@ func namespacedOnly(r *rule) rule {
 	return after
 }
 
-// mayReachMore reports whether a rule may match cluster-scoped objects. It may not if it names only namespaced
-// resources of Kubernetes.
+// mayReachMore reports whether a rule may match cluster-scoped objects. It returns false if the rule has the scope
+// Namespaced, or names only namespaced resources of Kubernetes.
 func mayReachMore(r *rule) bool {
 	if r.Scope != nil && *r.Scope == admissionregistrationv1.NamespacedScope {
 		return false
@@ -269,7 +269,8 @@ func resourcesOf(f *facts) resources {
 
 // isOwnCRD reports whether the webhooks of this CSV may be called for a cluster-scoped CRD. An InstallPlan must have
 // recorded that the CRD was installed with the CSV, or with the version that it replaces. If the CRD may belong to an
-// operator of another namespace, a configuration of the CSV or of that version must already be called for its objects.
+// operator of another namespace, an existing webhook configuration of the CSV, or of the version that it replaces, must
+// already match its objects.
 func isOwnCRD(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	replaced := types.NamespacedName{Namespace: f.source.CSV.Namespace, Name: f.source.CSV.Spec.Replaces}
 	if !owned.CameWith(f.source.CSV, crd) && !slices.Contains(owned.Alongside(crd), replaced) {
@@ -322,18 +323,19 @@ func isMadeFrom(o olmcore.Object, hash string) bool {
 	return o != nil && o.GetLabels()[labelHash] == hash && len(liveRules(o)) > 0
 }
 
-// reach contains the rules that a description gets if the OperatorGroup selects only some namespaces, and the hash of
-// the description. withoutRecords contains the rules that it would get if no InstallPlan had recorded a CRD.
+// reach contains a description, its hash, and the rules that the description gets if the OperatorGroup selects only
+// some namespaces. withoutRecords contains the rules that the description would get if no InstallPlan had recorded a
+// CRD.
 type reach struct {
 	description         *description
 	hash                string
 	now, withoutRecords judged
-	// narrowed contains the rules of now without the permission of an administrator.
+	// narrowed contains the rules that the description would get if no administrator had allowed it.
 	narrowed []rule
 }
 
-// reachOf judges the descriptions of admission webhooks. A description that cannot be hashed is omitted, because it has
-// no configuration. A description that a cluster administrator allowed gets its rules as described.
+// reachOf judges the descriptions of admission webhooks. A description that cannot be hashed has no configuration, and
+// is omitted. A description that a cluster administrator allowed gets its rules as described.
 func reachOf(f *facts) map[origin]*reach {
 	all := map[origin]*reach{}
 	from := resourcesOf(f)

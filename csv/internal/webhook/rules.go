@@ -16,8 +16,8 @@ import (
 // checks conversion webhooks, although they do not use rules.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go, ValidWebhookRules.
-// Differs: the resource names of the webhook configurations are rejected too, not only their kinds, and case does not
-// matter.
+// Differs: the resource names of the webhook configurations are rejected too, not only their kinds, and the comparison
+// ignores case.
 func forbidden(w *description) string {
 	for i := range w.Rules {
 		groups, resources := w.Rules[i].APIGroups, w.Rules[i].Resources

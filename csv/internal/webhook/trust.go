@@ -17,9 +17,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Trust returns the writes that keep the existing webhooks correct without a new installation. It updates their
-// caBundles, and for this CSV also the namespaceSelectors. It deletes configurations and conversions that the spec no
-// longer describes, once all described webhooks exist.
+// Trust returns the writes that keep the existing webhooks correct without a new installation. Trust updates their
+// caBundles, and the namespaceSelectors of this CSV's webhooks. Once all described webhooks exist, Trust deletes the
+// configurations and conversions that the spec no longer describes.
 func (s Source) Trust() []olmcore.Action { return factsOf(s).trust() }
 
 func (f *facts) trust() []olmcore.Action {

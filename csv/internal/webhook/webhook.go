@@ -46,7 +46,7 @@ const (
 	ReasonConversionKept = "ConversionKept"
 )
 
-// Source is what the decisions about webhooks depend on.
+// Source contains the data that the decisions about webhooks depend on.
 type Source struct {
 	observed.Operator
 	// Backends is a backend.Plan. If it is nil, no Deployment has a certificate.
@@ -57,7 +57,7 @@ type Source struct {
 	}
 }
 
-// Clients returns the webhooks that call the Deployments of this CSV. They may belong to this version or to another
+// Clients returns the webhooks that call the Deployments of this CSV. The webhooks belong to this version or to another
 // version of its namespace. A webhook that Install has not created yet is a Missing client. Trust updates the caBundles
 // of exactly these webhooks, because a certificate is rotated only after all clients trust it. Clients does not use
 // Backends.
@@ -107,9 +107,12 @@ const (
 	NotObserved State = "NotObserved" // NotObserved means that a list was not read.
 )
 
-// Health returns the state of the first webhook that is not Installed. For Failing and NotObserved, it also returns
-// why. As in OLM, an admission webhook is compared by the hash of its description, and a conversion by its strategy.
-// Both must also trust an authority of the Deployment.
+// Health returns Installed if all webhooks are up to date, or else the state of the first one that is not. For Failing
+// and NotObserved it also returns the reason.
+//
+// As in OLM, an admission webhook is up to date if the hash of its description matches. For a conversion webhook, its
+// CRDs must have the strategy Webhook. The caBundle of a webhook that calls the CSV must also contain an authority of
+// the Deployment.
 func (s Source) Health() (State, string) {
 	f := factsOf(s)
 	if unread := f.unread(); unread != "" {
@@ -134,9 +137,9 @@ func (s Source) Health() (State, string) {
 	return Installed, ""
 }
 
-// Install returns the writes that create or update the webhooks, including those of Trust. All checks, such as Problem,
-// run first. If one fails, Install returns no writes and the problem. It creates no webhook while Backends has no
-// certificate for it. Then Health returns Missing, Waiting or Failing.
+// Install returns the writes that create or update the webhooks, including the writes of Trust. All checks, such as
+// Problem, run first. If a check fails, Install returns no writes and the problem. Install creates no webhook while
+// Backends has no certificate for the webhook. Until then, Health returns Missing, Waiting or Failing.
 func (s Source) Install() (actions []olmcore.Action, problem string) {
 	f := factsOf(s)
 	if unread := f.unread(); unread != "" {
