@@ -96,7 +96,7 @@ func inspect(c Certificate, hosts []string, now time.Time) inspection {
 	}
 	chains, err := verify(chain, roots, now)
 	if err != nil {
-		i.Problem = "the certificate is not valid: " + brief(err)
+		i.Problem = brief(err)
 		return i
 	}
 	for _, host := range hosts {
@@ -207,7 +207,7 @@ func parseKey(der []byte) any {
 	return nil
 }
 
-// brief returns a short description of a verification error, without the contents of the certificate.
+// brief returns the problem of a certificate that cannot be verified, without the contents of the certificate.
 func brief(err error) string {
 	switch err := err.(type) {
 	case x509.CertificateInvalidError:

@@ -307,7 +307,7 @@ func TestIssuedCertificatesAreInspected(t *testing.T) {
 	s := sourceOf(nil, nil)
 	s.Issued = []certificate.Issued{{Deployment: deployment, Certificate: made(t, "expired", now.Add(-certificate.Validity-time.Hour))}}
 	plan := backend.Of(s)
-	require.Equal(t, "the certificate that was issued for deployment cool is invalid: the certificate is not valid: the certificate or its authority has expired, or is not valid yet", plan.Problem)
+	require.Equal(t, "the certificate that was issued for deployment cool is invalid: the certificate or its authority has expired, or is not valid yet", plan.Problem)
 	require.Empty(t, plan.Install)
 }
 
