@@ -75,7 +75,7 @@ func TestInspectFindsProblems(t *testing.T) {
 		"an additional authority":                        {with(func(c *certificate.Certificate) { c.CAPEM = append(bytes.Clone(other.CAPEM), c.CAPEM...) }), 0, "", true},
 		"an invalid authority":                           {with(func(c *certificate.Certificate) { c.CAPEM = []byte("garbage") }), 0, "the authority's certificate is missing", false},
 		"a PEM block that is not a certificate":          {with(func(c *certificate.Certificate) { c.CAPEM = block("CERTIFICATE", []byte("garbage")) }), 0, "the authority's certificate cannot be parsed", false},
-		"a certificate that is too large":                {with(func(c *certificate.Certificate) { c.CertPEM = bytes.Repeat(c.CertPEM, 1000) }), 0, "the certificate is too large: ", false},
+		"a certificate that is too large":                {with(func(c *certificate.Certificate) { c.CertPEM = bytes.Repeat(c.CertPEM, 1000) }), 0, fmt.Sprintf("the certificate is too large: %d bytes", 1000*len(good.CertPEM)), false},
 		"too many certificates":                          {with(func(c *certificate.Certificate) { c.CAPEM = bytes.Repeat(c.CAPEM, 17) }), 0, "the authority's certificate is too large: more than 16 certificates", false},
 		"a key that is too large":                        {with(func(c *certificate.Certificate) { c.KeyPEM = bytes.Repeat(c.KeyPEM, 100) }), 0, "the private key is too large", false},
 		"another name":                                   {issue(t, "a", certificate.Validity, hosts[0], hosts[2]), 0, "the certificate is not for cool-service.ns.svc", false},
