@@ -159,7 +159,7 @@ func podConfigDiagnostics(cs *v1alpha1.CatalogSource) (list []olmcore.Diagnostic
 		list = append(list, olmcore.Diagnose(severity, reason, olmcore.RefOf(cs), "spec.grpcPodConfig."+field, "%s", message))
 	}
 	if c.MemoryTarget != nil && c.MemoryTarget.Sign() == 0 {
-		report(olmcore.Warning, ReasonPodConfigUnusual, "memoryTarget", "memoryTarget is 0: the registry runs garbage collection constantly")
+		report(olmcore.Warning, ReasonPodConfigUnusual, "memoryTarget", "memoryTarget is 0, so the registry runs garbage collection constantly")
 	}
 	extract := c.ExtractContent
 	if extract == nil {
