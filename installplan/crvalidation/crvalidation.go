@@ -51,8 +51,8 @@ type limits struct {
 // because it has no resources.
 //
 // If resources of a version cannot be read, a verdict with a ReadError reports it. At most 10,000 resources of a
-// version are validated, and fewer if their CEL rules and lists are expensive. A verdict with Unread reports how many
-// are left. The error is the error of ctx, or an *olmcore.InputError.
+// version are validated. The limit is lower if their CEL rules and lists are expensive. A verdict with Unread reports
+// the number of resources that were not validated. The error is the error of ctx, or an *olmcore.InputError.
 //
 // The Reader returns all resources of a version at once. Use [Live] to read an API server in pages.
 //

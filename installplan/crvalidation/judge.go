@@ -79,12 +79,12 @@ func newJudge(crd *apiextensionsv1.CustomResourceDefinition, version string) *ju
 	// The converted schema shares parts with the original, and defaulting returns these parts.
 	from := crd.Spec.Versions[i].Schema.OpenAPIV3Schema.DeepCopy()
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(from, &props, nil); err != nil {
-		j.problem = "its schema cannot be read: " + err.Error()
+		j.problem = "the schema of version " + version + " cannot be read: " + err.Error()
 		return j
 	}
 	var err error
 	if j.schema, _, err = validation.NewSchemaValidator(&props); err != nil {
-		j.problem = "its schema cannot be read: " + err.Error()
+		j.problem = "the schema of version " + version + " cannot be read: " + err.Error()
 		return j
 	}
 	// An API server rejects such schemas.

@@ -29,14 +29,14 @@ type Input struct {
 	Now time.Time
 	// Lookup names the bundle to unpack. Its path, and the namespace and name in its catalogSourceRef, are required.
 	Lookup         v1alpha1.BundleLookup
-	CatalogSource  *v1alpha1.CatalogSource // CatalogSource is the one that Lookup references.
+	CatalogSource  *v1alpha1.CatalogSource // CatalogSource is the CatalogSource that Lookup references.
 	ConfigMap      *corev1.ConfigMap
 	Role           *rbacv1.Role
 	RoleBinding    *rbacv1.RoleBinding
 	ServiceAccount *corev1.ServiceAccount
 	// Jobs contains the Jobs with the label of the bundle, and the Job with its name.
 	Jobs olmcore.Observed[*batchv1.Job]
-	// Pods contains the Pods of the Jobs. They are used only to report why a Job is not done.
+	// Pods contains the Pods of the Jobs. Bundle uses them only to explain why a Job is not done.
 	Pods olmcore.Observed[*corev1.Pod]
 	// OperatorGroups contains the OperatorGroups of the namespace that the bundle is unpacked for. Their annotations
 	// may change the timeout and the retry interval.
@@ -44,7 +44,7 @@ type Input struct {
 	Config         installplan.Config
 }
 
-// Outcome is the result of Bundle: the writes, and the state of the lookup.
+// Outcome is the result of Bundle: the writes, the state of the lookup, and the unpacked bundle.
 type Outcome struct {
 	olmcore.Result
 	// Lookup is Input.Lookup with its current conditions.

@@ -103,9 +103,9 @@ func (f Files) digest() string {
 // Content is the parsed content of an unpacked bundle.
 type Content struct {
 	Bundle olmcore.Bundle
-	// Digest is a digest of the files. It does not depend on their compression.
+	// Digest is a digest of the uncompressed files.
 	Digest string
-	// Found reports the files that are ignored, and other problems.
+	// Found contains the diagnostics about ignored files and other problems.
 	Found []olmcore.Diagnostic
 }
 
@@ -113,7 +113,7 @@ type Content struct {
 // manifests are ignored. Only the first document of a file is read.
 //
 // Source: operator-registry pkg/configmap, BundleLoader.
-// Differs: what is ignored is reported. FilesOf limits the size of the files.
+// Differs: ignored files are reported. FilesOf limits the size of the files.
 func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 	c := Content{Bundle: olmcore.Bundle{Image: cm.Annotations[AnnotationSourceImage]}, Digest: files.digest()}
 	say := func(reason, format string, args ...any) {

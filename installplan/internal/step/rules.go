@@ -82,7 +82,7 @@ func versionRule(w *world, t *Target) Verdict {
 		return blocked("a copy of ClusterServiceVersion %s from namespace %s exists here", have.Name, from)
 	}
 	if t.Recorded == v1alpha1.StepStatusUnknown && !apiequality.Semantic.DeepEqual(want.Spec, have.Spec) {
-		return Verdict{Outcome: Done}.saying(w.about(t.Steps[0], olmcore.Info, report.CSVContentDiffers,
+		return Verdict{Outcome: Done}.with(w.about(t.Steps[0], olmcore.Info, report.CSVContentDiffers,
 			"ClusterServiceVersion %s exists with another spec", have.Name))
 	}
 	return Verdict{Outcome: Done}
@@ -204,7 +204,7 @@ func subscriptionRule(w *world, t *Target) Verdict {
 	want := withMetadata(t.desired.Object)
 	pkg, _ := manifest.Fields(want, "spec")["name"].(string)
 	if other := w.subscriptionTo(pkg, t.Key.Name); other != nil {
-		return Verdict{Outcome: Done, Status: v1alpha1.StepStatusNotCreated}.saying(w.about(t.Steps[0], olmcore.Info, report.SubscriptionExists,
+		return Verdict{Outcome: Done, Status: v1alpha1.StepStatusNotCreated}.with(w.about(t.Steps[0], olmcore.Info, report.SubscriptionExists,
 			"Subscription %s is not created: Subscription %s names package %s, too", t.Key.Name, other.Name, pkg))
 	}
 	metadata := manifest.Fields(want, "metadata")

@@ -46,7 +46,7 @@ func (d definition) judgeResources() (v Verdict) {
 	}
 	v.Change = &SchemaChange{Before: have, After: d.desired, Versions: changed}
 	say := func(severity olmcore.Severity, reason, format string, args ...any) {
-		v = v.saying(d.w.about(ofPlan, severity, reason, format, args...))
+		v = v.with(d.w.about(ofPlan, severity, reason, format, args...))
 	}
 	var problems, already, converted []string
 	for _, r := range d.verdicts(changed) {
