@@ -20,8 +20,8 @@ const (
 	// ConditionUpdatePolled reports the result of the last poll of the image. The condition is absent if the spec does not
 	// configure polls.
 	ConditionUpdatePolled = "UpdatePolled"
-	// ConditionReplicasSpread reports whether the replicas run on as many Nodes as possible. It is absent if the catalog
-	// has one replica.
+	// ConditionReplicasSpread reports whether the replicas run on as many Nodes as possible. The condition is absent if
+	// the catalog has one replica.
 	ConditionReplicasSpread = "ReplicasSpread"
 )
 

@@ -33,7 +33,7 @@ type Outcome struct {
 // zero value requests nothing.
 type ConnectionRequest struct {
 	Verb ConnectionVerb
-	// Address is the address to connect to, as host:port. It is only set with ConnectionConnect.
+	// Address is the address to connect to, as host:port. The address is set only with ConnectionConnect.
 	Address string
 }
 
@@ -56,10 +56,14 @@ type Notify struct {
 	ResolveNamespaces []string
 }
 
-// Reconcile decides what one CatalogSource needs: registry Pods on Nodes that can run them, the Service, ServiceAccount
-// and NetworkPolicies around them, a status that agrees with the observed objects, and a gRPC client. The zero Result
-// means that nothing is left to do. Actions may be lost, repeated or executed in another order. No action removes the
-// last Pod that serves, unless Config.ForceDelete is ForceDeleteUpstream.
+// Reconcile decides what one CatalogSource needs:
+//   - registry Pods on Nodes that can run them
+//   - the Service, ServiceAccount and NetworkPolicies around these Pods
+//   - a status that agrees with the observed objects
+//   - a gRPC client
+//
+// The zero Result means that nothing is left to do. Actions may be lost, repeated or executed in another order. No
+// action removes the last Pod that serves, unless Config.ForceDelete is ForceDeleteUpstream.
 //
 // The error is an *olmcore.InputError if the Input breaks its contract. An invalid spec is not an error: the status
 // reports it.
@@ -99,7 +103,7 @@ func outcome(f *facts, d decision, c conditions) (out Outcome) {
 	out.Connection = connectionRequest(f)
 	out.Notify = notify(f, d, c, status.GRPCConnectionState)
 
-	// 1. Repair the objects around the Pods, then change Pods, then remove what a former source type needed.
+	// 1. Repair the objects around the Pods, then change Pods, then remove objects of a former source type.
 	if f.standing.runsPods() {
 		out.Actions = f.registry.Repair()
 	}
@@ -252,8 +256,8 @@ func leftoverDeletions(f *facts, isAddress bool) (actions []olmcore.Action) {
 	return actions
 }
 
-// notify returns what depends on the content if the content changes: a client connects, Pods take over, or the
-// CatalogSource is deleted.
+// notify returns a Notify if the content changes: a client connects, candidates become active, or the CatalogSource is
+// deleted.
 func notify(f *facts, d decision, c conditions, after *v1alpha1.GRPCConnectionState) Notify {
 	before := f.source.Status.GRPCConnectionState
 	isReady := after != nil && after.LastObservedState == stateReady

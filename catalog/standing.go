@@ -38,7 +38,8 @@ type standing struct {
 // runsPods reports whether the CatalogSource is served by Pods.
 func (s standing) runsPods() bool { return s.mode == modeImage || s.mode == modeConfigMap }
 
-// observeStanding returns the standing. The first reason why the CatalogSource cannot be served counts.
+// observeStanding returns the standing. If there are several reasons why the CatalogSource cannot be served, it
+// contains the first one.
 func (f *facts) observeStanding() standing {
 	cs := f.source
 	namespace := f.in.Namespace

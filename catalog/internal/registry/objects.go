@@ -186,9 +186,11 @@ const (
 	ReasonBudgetObsolete = "BudgetObsolete"
 )
 
-// OfOthers reports whether an object does not belong to the CatalogSource, so that it must not be changed. An object
-// belongs to the CatalogSource if one of its owner references has the UID of the CatalogSource, or if all of them
-// reference a CatalogSource of this name. An object without owners belongs to it if its label olm.managed is true.
+// OfOthers reports whether an object belongs to another owner than the CatalogSource, and must not be changed. An
+// object belongs to the CatalogSource in these cases:
+//   - One of its owner references has the UID of the CatalogSource.
+//   - All of its owner references are to a CatalogSource of this name.
+//   - The object has no owner reference, and its label olm.managed is true.
 func OfOthers(cs *v1alpha1.CatalogSource, o olmcore.Object) bool {
 	owners := o.GetOwnerReferences()
 	switch {

@@ -31,8 +31,8 @@ const (
 
 // PodRequest is a request to create a Pod.
 type PodRequest struct {
-	Candidate bool          // true: the Service does not select the new Pod yet
-	Purpose   string        // one of the purposes
+	Candidate bool          // true if the Service must not select the new Pod yet
+	Purpose   string        // one of the Purpose constants
 	Attempt   int           // the number of the attempt to start the Pod
 	Replaces  types.UID     // the UID of the Pod that the new Pod replaces, or empty
 	Cause     olmcore.Cause // the cause of the action that creates the Pod

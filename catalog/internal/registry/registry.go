@@ -42,7 +42,7 @@ const (
 	KeyPurpose = olmcore.KeyPrefix + "purpose"
 	// KeyReplaces is the annotation with the UID of the Pod that the annotated Pod replaces.
 	KeyReplaces = olmcore.KeyPrefix + "replaces"
-	// KeyCause is the annotation with the cause of the replacement. It is present if KeyReplaces is.
+	// KeyCause is the annotation with the cause of the replacement. Only a Pod with the annotation KeyReplaces has it.
 	KeyCause = olmcore.KeyPrefix + "cause"
 	// KeyKeptNumber is the annotation with the number of a kept Pod. The kept Pod stays while Pods that serve and have
 	// lower numbers are deleted.
@@ -73,7 +73,7 @@ const (
 type Registry struct {
 	// Source is the CatalogSource, the owner of all objects.
 	Source *v1alpha1.CatalogSource
-	// ConfigMap contains the content of a CatalogSource of type configmap or internal. It is nil for other types.
+	// ConfigMap contains the content of a CatalogSource of type configmap or internal. ConfigMap is nil for other types.
 	ConfigMap *corev1.ConfigMap
 	// Restricted is true if Pods get the security context of the restricted Pod security standard.
 	Restricted bool
