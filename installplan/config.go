@@ -126,8 +126,8 @@ func (c Config) globalNamespace() string { return cmp.Or(c.GlobalNamespace, c.ol
 // set, because the kind may belong to any API group.
 type StepKind struct {
 	schema.GroupVersionKind
-	// Verbs contains the API verbs that plans need for the kind. It always contains create. It contains patch and delete
-	// if plans use these verbs.
+	// Verbs contains the API verbs that plans need for the kind: always create, and also patch and delete if plans use
+	// these verbs.
 	Verbs []string
 }
 

@@ -48,8 +48,8 @@ type Input struct {
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
 	// APIServices contains all APIServices except those that the API server creates for CustomResourceDefinitions. Gather
 	// reads them only if a step may add a version to an API group. Such a step describes a definition that does not exist.
-	// If the plan runs as a ServiceAccount, every open step for a definition is such a step. The step waits if the
-	// APIServices were not read.
+	// If the plan runs as a ServiceAccount, every open step for a definition may add a version. A step that may add a
+	// version waits if the APIServices were not read.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
 	// Alongside contains the ClusterServiceVersions of other namespaces that are recorded in the CustomResourceDefinitions
 	// of the plan. OLM records them as installed alongside.

@@ -9,8 +9,8 @@ import (
 	"github.com/olmcore/olm/installplan/internal/report"
 )
 
-// Finalizer is the finalizer of InstallPlans. It keeps a deleted plan until Reconcile has cleaned up what the plan
-// leaves behind, for at most one minute.
+// Finalizer is the finalizer of InstallPlans. The finalizer keeps a deleted plan until Reconcile has cleaned up its
+// bundles and annotations, for at most one minute.
 const Finalizer = relation.Finalizer
 
 // AnnotationGeneratedBy is an annotation of a Subscription that an InstallPlan created. Its value is the name of the
@@ -25,8 +25,8 @@ const AnnotationGeneratedBy = relation.GeneratedBy
 const ConditionRetrying v1alpha1.InstallPlanConditionType = "Retrying"
 
 // ConditionProgressing is False on a plan that does not progress. Its reason is StepRefused, StepFailed, StepWaits or
-// InstallCheckFailed. It is InstallCheckFailed only if that check made the plan fail. The condition is removed as soon
-// as the plan progresses. The next call reads the reason, so no decision depends on the text of a message.
+// InstallCheckFailed. The reason is InstallCheckFailed only if that check made the plan fail. The condition is removed
+// as soon as the plan progresses. The next call reads the reason, so no decision depends on the text of a message.
 const ConditionProgressing v1alpha1.InstallPlanConditionType = "Progressing"
 
 // Reasons of the actions of Reconcile. If a comment contains no instruction, there is nothing to do.

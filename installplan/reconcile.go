@@ -35,7 +35,7 @@ type Outcome struct {
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Reconcile returns the next actions for one InstallPlan. They are one of the following:
+// Reconcile returns the next actions for one InstallPlan. The actions are one of the following:
 //   - a correction of the relations of the plan
 //   - the cleanup of a deleted plan
 //   - an update of the status, followed by the objects of the steps in plan order

@@ -77,7 +77,8 @@ type Assessment struct {
 	State State
 	// Phase is the new phase of the plan.
 	Phase v1alpha1.InstallPlanPhase
-	// Message is the new status.message. It explains what the plan waits for or why it failed, and may be empty.
+	// Message is the new status.message. The message explains what the plan waits for or why it failed. Message may be
+	// empty.
 	Message string
 	// RequeueAfter is the time until the next call, as in olmcore.Result. 0 means no deadline.
 	RequeueAfter time.Duration

@@ -36,7 +36,7 @@ type Input struct {
 	// ClusterServiceVersions contains the ClusterServiceVersions of the namespace that have the name of a version in the
 	// resolution.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// ConfigMaps contains the unpacked bundles of the resolution. They are in the namespaces of the catalogs.
+	// ConfigMaps contains the unpacked bundles of the resolution. These ConfigMaps are in the namespaces of the catalogs.
 	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
 	Config     installplan.Config
 }

@@ -30,7 +30,7 @@ import (
 // install. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, ensureInstallPlan and createInstallPlan.
-// Differs: OLM reuses any plan of the same generation, without comparing its content or owners. It writes the
+// Differs: OLM reuses any plan of the same generation, without comparing its content or owners. OLM writes the
 // references of the Subscriptions last.
 func Plan(in Input) (Outcome, error) {
 	if err := in.validate(); err != nil {

@@ -14,9 +14,9 @@ const (
 	ReasonPlanReady = "PlanReady"
 )
 
-// ReasonErrorPreventedUnpacking means that the bundle of a Subscription cannot be installed. It is the reason of
-// Outcome.Refused and of the condition BundleUnpackFailed, as in OLM. Ask the author to correct the bundle that the
-// message names.
+// ReasonErrorPreventedUnpacking means that the bundle of a Subscription cannot be installed. Outcome.Refused and the
+// condition BundleUnpackFailed have this reason, as in OLM. Ask the author to correct the bundle that the message
+// names.
 const ReasonErrorPreventedUnpacking = "ErrorPreventedUnpacking"
 
 // Reasons of diagnostics.
@@ -38,7 +38,7 @@ const (
 	// contains its size and the largest steps. The Subscriptions report it in the condition BundleUnpackFailed. Ask the
 	// author to make the manifests smaller or to serve the bundle as an image.
 	ReasonPlanTooLarge = "PlanTooLarge"
-	// ReasonManualBecauseOf means that the plan needs approval because of a Subscription that it does not change.
+	// ReasonManualBecauseOf means that the plan needs approval because of a Subscription that the plan does not change.
 	// Approve the plan, move that Subscription to another namespace, or set Config.SeparatePlans.
 	ReasonManualBecauseOf = "ManualBecauseOf"
 	// ReasonLabelImpossible means that the name of a package cannot be part of a label key, so the plan has no label for

@@ -25,8 +25,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// pairsIn returns how many pairs of entries the lists in a value have. It counts lists that are sets or maps in their
-// schema, or all lists. Short lists do not count.
+// pairsIn returns the number of pairs of entries in the lists of a value. If all is false, lists that are neither sets
+// nor maps in their schema are ignored. Short lists are always ignored.
 func pairsIn(value any, s *structuralschema.Structural, all bool) (pairs int) {
 	if s == nil {
 		s = &structuralschema.Structural{}

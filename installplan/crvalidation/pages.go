@@ -29,8 +29,8 @@ type Pager interface {
 }
 
 // Live returns a function for controllers.Options.Judge. The function works like Judge, but reads the resources from p
-// in pages. It ignores the Reader that it is called with, which may be a cache. It keeps at most one page in memory,
-// and reads only the pages that it validates.
+// in pages. The function ignores its Reader, which may be a cache. It keeps at most one page in memory, and reads only
+// the pages that it validates.
 func Live(p Pager) func(context.Context, olmcore.Reader, []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
 	return func(ctx context.Context, _ olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
 		return judgeWithin(ctx, inPages(p), changes, maxResources, maxFindings)

@@ -49,9 +49,9 @@ type Outcome struct {
 	olmcore.Result
 	// Lookup is Input.Lookup with its current conditions.
 	Lookup v1alpha1.BundleLookup
-	// Bundle is the unpacked bundle, with the properties of the lookup. It is nil until the bundle is unpacked.
+	// Bundle is the unpacked bundle, with the properties of the lookup. Bundle is nil until the bundle is unpacked.
 	Bundle *olmcore.Bundle
-	// Digest is the digest of the content of Bundle. It is empty until the bundle is unpacked.
+	// Digest is the digest of the content of Bundle. Digest is empty until the bundle is unpacked.
 	Digest string
 }
 

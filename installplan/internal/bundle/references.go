@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Name returns the name of all objects that unpack a bundle image. It depends only on the image, so all catalogs of a
-// namespace share the objects.
+// Name returns the name of all objects that unpack a bundle image. The name depends only on the image, so all catalogs
+// of a namespace share the objects.
 //
 // Source: operator-lifecycle-manager pkg/controller/bundle, hash.
 func Name(image string) string {

@@ -190,7 +190,7 @@ type Source struct {
 // Ref is a manifest that references an object in an unpacked bundle.
 type Ref struct {
 	Source
-	// Digest is the digest of the planned content. It is empty if OLM wrote the manifest.
+	// Digest is the digest of the planned content. Digest is empty if OLM wrote the manifest.
 	Digest string `json:"digest,omitempty"`
 }
 

@@ -46,9 +46,9 @@ func compareOrder(a, b *v1alpha1.InstallPlan) int {
 	)
 }
 
-// Later returns the later plans that supersede a plan, newest first. A later plan contains a package for which the plan
-// has not applied all steps. If the plan names no packages, a Subscription that owns it must reference the later plan.
-// Plans that are being deleted or were superseded are omitted.
+// Later returns the later plans that supersede a plan, newest first. A later plan supersedes a plan if both contain a
+// package for which the plan has not applied all steps. A plan that names no packages is superseded by a later plan
+// that one of its owners references. Plans that are being deleted or were superseded are omitted.
 func Later(
 	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (later []*v1alpha1.InstallPlan,
 ) {
@@ -116,7 +116,7 @@ func MayConcern(plan, other *v1alpha1.InstallPlan) bool {
 // HasSteps reports whether the status of a plan contains steps.
 func HasSteps(plan *v1alpha1.InstallPlan) bool { return len(plan.Status.Plan) > 0 }
 
-// Shared returns the part of packages that the plan also contains.
+// Shared returns those of the given packages that a plan also contains.
 func Shared(packages []string, plan *v1alpha1.InstallPlan) (shared []string) {
 	if len(packages) == 0 {
 		return nil
@@ -145,8 +145,8 @@ func hasOpenSteps(plan *v1alpha1.InstallPlan, packages []string) bool {
 	})
 }
 
-// VersionsOf returns the names of all ClusterServiceVersions of a plan. The value of a name is true if the version
-// belongs to one of the packages, or if the package of the version is not known.
+// VersionsOf returns the names of all ClusterServiceVersions of a plan. The value is true for a version of one of the
+// packages, and for a version whose package is not known.
 func VersionsOf(plan *v1alpha1.InstallPlan, packages []string) map[string]bool {
 	versions := map[string]bool{}
 	for _, s := range plan.Status.Plan {
@@ -168,8 +168,8 @@ func TakenOver(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan) (versi
 
 // Outdated is like TakenOver, but for a failed plan. Later plans do not wait for a failed plan, so they replace its
 // versions even before they start. Two more kinds of versions are outdated:
-//   - If a Subscription references a plan of a higher generation, the versions of its package are outdated. They stay
-//     outdated if the later plan is deleted.
+//   - If a Subscription references a plan of a higher generation, the versions of its package are outdated. These
+//     versions stay outdated if the later plan is deleted.
 //   - If another version of the namespace replaces a version, the replaced version is outdated. This does not depend on
 //     the plan and the Subscription that installed the successor.
 //

@@ -37,8 +37,8 @@ const (
 	Finalizer = "operators.coreos.com/installplan-cleanup"
 )
 
-// OrphanGrace is the maximum age of a plan without steps. It is also the time for which a Subscription may reference a
-// plan that does not exist.
+// OrphanGrace is the maximum age of a plan without steps. OrphanGrace is also the time for which a Subscription may
+// reference a plan that does not exist.
 const OrphanGrace = 5 * time.Minute
 
 // RefersTo reports whether the status of a Subscription references the plan, by name and, if it has one, by UID.
@@ -152,14 +152,14 @@ func HasFinalizer(plan *v1alpha1.InstallPlan) bool {
 	return slices.Contains(plan.Finalizers, Finalizer)
 }
 
-// AddFinalizer adds Finalizer to a plan. It changes the plan.
+// AddFinalizer changes a plan so that it has Finalizer.
 func AddFinalizer(plan *v1alpha1.InstallPlan) {
 	if !HasFinalizer(plan) {
 		plan.Finalizers = append(plan.Finalizers, Finalizer)
 	}
 }
 
-// RemoveFinalizer removes Finalizer from a plan. It changes the plan.
+// RemoveFinalizer changes a plan so that it does not have Finalizer.
 func RemoveFinalizer(plan *v1alpha1.InstallPlan) {
 	plan.Finalizers = slices.DeleteFunc(plan.Finalizers, func(f string) bool { return f == Finalizer })
 	if len(plan.Finalizers) == 0 {

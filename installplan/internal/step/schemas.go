@@ -36,7 +36,7 @@ type ResourceVerdict struct {
 }
 
 // judgeResources returns the Verdict about custom resources that the new schema would make invalid, and the change for
-// which they must be validated. Versions with the same schema do not count. Neither do custom resources that are
+// which they must be validated. Versions with an unchanged schema are ignored, and so are custom resources that are
 // invalid already.
 func (d definition) judgeResources() (v Verdict) {
 	have := d.have

@@ -28,7 +28,8 @@ func (d definition) update() Verdict {
 	})
 	applied := have.Annotations[hashKey]
 	switch {
-	case len(entries) == 0 && !isManaged(have) && !w.in.OverwriteUnmanaged: // since version 0.26, OLM labels the definitions that it records
+	// Since version 0.26, OLM labels every definition on which it records a version.
+	case len(entries) == 0 && !isManaged(have) && !w.in.OverwriteUnmanaged:
 		if field := narrowed(d.desired, have); field != "" {
 			return unmanaged(t, field)
 		}
