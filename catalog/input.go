@@ -31,7 +31,7 @@ type Input struct {
 	// CatalogSource. The list should also contain other Pods with names that new registry Pods may get, because such names
 	// are occupied. Required.
 	Pods olmcore.Observed[*corev1.Pod]
-	// Nodes contains all Nodes of the cluster. Reconcile treats a Node that is not in the list as deleted.
+	// Nodes contains all Nodes of the cluster. A Node that is missing from a complete list was deleted.
 	Nodes olmcore.Observed[*corev1.Node]
 	// Services and ServiceAccounts contain at least the objects with the names that the CatalogSource uses. A cache
 	// that is filtered by the label olm.managed is not enough. Required.

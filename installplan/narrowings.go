@@ -12,8 +12,8 @@ import (
 
 // Narrowings returns the fields in which a change of a CustomResourceDefinition takes something away from its users,
 // for example spec.versions[v1].schema.openAPIV3Schema.properties[spec]. from is the definition before the change, and
-// to is the one after it. Neither may be nil. A plan may not change a definition of another owner in this way. The
-// changes are:
+// to is the one after it. Neither may be nil. A plan may not change a definition of another owner in this way.
+// Narrowings reports these changes:
 //   - A served version is removed.
 //   - Values that were valid are rejected.
 //   - Fields that were kept are pruned.

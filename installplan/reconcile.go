@@ -18,10 +18,10 @@ import (
 // Outcome is the result of Reconcile: the actions to run, plus requests that only the caller can fulfil.
 type Outcome struct {
 	olmcore.Result
-	// SchemaChanges request the validation of custom resources against new schemas. The caller validates the custom
-	// resources of each version against both schemas, and calls Reconcile again with Input.CustomResources before it
-	// runs any action. Module installplan/crvalidation does that. A caller that runs the actions without validation
-	// lets the plan break custom resources. The list is empty if Input.CustomResources is complete.
+	// SchemaChanges contains requests to validate custom resources against new schemas. The caller validates the custom
+	// resources of each version against both schemas, and calls Reconcile again with Input.CustomResources before it runs
+	// any action. Module installplan/crvalidation does that. A caller that runs the actions without validation lets the
+	// plan break custom resources. The list is empty if Input.CustomResources is complete.
 	SchemaChanges []SchemaChange
 	// LostBundles contains a lookup for each bundle that is no longer unpacked although steps need its content. The caller
 	// unpacks these bundles again with package unpack. Until then, the plan applies nothing. The plan continues once the

@@ -14,8 +14,8 @@ const (
 	// ReasonPlanWithoutStatus means that the plan has no steps long after its creation. The plan is deleted if no
 	// Subscription references it. Otherwise, check that the controllers run, or delete the plan.
 	ReasonPlanWithoutStatus = "PlanWithoutStatus"
-	// ReasonTooManyActivePlans means that more plans than are kept wait for approval or are being installed. Approve or
-	// delete the plans that wait.
+	// ReasonTooManyActivePlans means that too many plans wait for approval or are being installed. The limit is
+	// installplan.Config.MaxInstallPlans. Approve or delete the plans that wait.
 	ReasonTooManyActivePlans = "TooManyActivePlans"
 	// ReasonOwnerReferenceMissing means that a plan lacks an owner reference to one of its Subscriptions. The reference
 	// is added. Nothing to do.

@@ -21,9 +21,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input contains all data that Bundle uses. Gather fills all fields except Now. Unless a comment says otherwise, the
-// objects are in the namespace of the CatalogSource of the lookup, and have the name computed from its image. A field
-// is nil if the object does not exist.
+// Input contains all data that Bundle uses. Gather fills all fields except Now. Unless a comment says otherwise, an
+// object is in the namespace of the lookup's CatalogSource, and its name is computed from the bundle image. A field is
+// nil if the object does not exist.
 type Input struct {
 	// Now is the time of this call. Required.
 	Now time.Time
@@ -34,7 +34,7 @@ type Input struct {
 	Role           *rbacv1.Role
 	RoleBinding    *rbacv1.RoleBinding
 	ServiceAccount *corev1.ServiceAccount
-	// Jobs contains the Jobs with the label of the bundle, and the Job with its name.
+	// Jobs contains the Jobs with the label of the bundle, and the Job whose name is computed from the bundle image.
 	Jobs olmcore.Observed[*batchv1.Job]
 	// Pods contains the Pods of the Jobs. Bundle uses them only to explain why a Job is not done.
 	Pods olmcore.Observed[*corev1.Pod]

@@ -117,8 +117,8 @@ func mustBeManual(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscrip
 		})
 }
 
-// Update returns a copy of the plan with all corrections of the Repair, and the cause of the write. The reasons are
-// those of package installplan.
+// Update returns a copy of the plan with all corrections of the Repair, and the cause of the write. The cause has a
+// reason of package installplan.
 func (r Repair) Update(plan *v1alpha1.InstallPlan) (after *v1alpha1.InstallPlan, cause olmcore.Cause) {
 	after = plan.DeepCopy()
 	Relate(after, r.owners, r.involved)
@@ -137,7 +137,7 @@ func (r Repair) Update(plan *v1alpha1.InstallPlan) (after *v1alpha1.InstallPlan,
 //   - the names and UIDs of the plans that it references or that created it
 type Ties map[string][]*v1alpha1.Subscription
 
-// NewTies returns the Ties of the Subscriptions of a namespace. None of them may be nil.
+// NewTies returns the Ties of the Subscriptions of a namespace. No Subscription may be nil.
 func NewTies(subscriptions []*v1alpha1.Subscription) Ties {
 	ties := Ties{}
 	for _, s := range subscriptions {

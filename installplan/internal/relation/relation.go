@@ -188,8 +188,8 @@ func Unmark(s *v1alpha1.Subscription, cause olmcore.Cause) olmcore.Update {
 	return olmcore.UpdateOf(s, after, cause)
 }
 
-// Account is the annotation of a plan with the ServiceAccount that the OperatorGroup named when the plan was created,
-// as namespace/name.
+// Account is the annotation with the ServiceAccount of a plan, as namespace/name. The OperatorGroup named this
+// ServiceAccount when the plan was created.
 const Account = olmcore.KeyPrefix + "service-account"
 
 // AccountChange returns the reason why a plan must not continue after its ServiceAccount changed. It returns an empty

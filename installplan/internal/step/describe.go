@@ -136,7 +136,7 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	}
 	t.Kind, t.desired = kind, m
 	t.place(w.in.Plan.Namespace)
-	return t, Verdict{Said: said}
+	return t, Verdict{Diagnostics: said}
 }
 
 // place sets the kind and namespace of the desired object. A namespace in the manifest is ignored.

@@ -91,7 +91,7 @@ func (e *Evaluation) judge(w *world, steps []int) {
 	}
 	for _, t := range targets {
 		v := judge(w, t)
-		e.Diagnostics = append(e.Diagnostics, v.Said...)
+		e.Diagnostics = append(e.Diagnostics, v.Diagnostics...)
 		if v.Change != nil {
 			e.Changes = append(e.Changes, *v.Change)
 		}
@@ -114,7 +114,7 @@ func (e *Evaluation) describe(w *world, steps []int) []*Target {
 	for _, i := range steps {
 		s := e.plan.Status.Plan[i]
 		t, v := describe(w, i, s)
-		e.Diagnostics = append(e.Diagnostics, v.Said...)
+		e.Diagnostics = append(e.Diagnostics, v.Diagnostics...)
 		switch {
 		case t == nil:
 			if v.NotServed && s.Optional {

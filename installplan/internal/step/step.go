@@ -49,8 +49,8 @@ type Verdict struct {
 	NotServed, Follows bool
 	// Action is the write of the step's object, or nil.
 	Action olmcore.Action
-	// Said contains the diagnostics about the step.
-	Said []olmcore.Diagnostic
+	// Diagnostics contains the diagnostics about the step.
+	Diagnostics []olmcore.Diagnostic
 	// Change is the schema change for which custom resources must be validated, or nil.
 	Change *SchemaChange
 }
@@ -59,8 +59,8 @@ type Verdict struct {
 func (v Verdict) Refused() bool { return v.Outcome == Blocked || v.Outcome == Invalid }
 
 // with returns the Verdict with further diagnostics.
-func (v Verdict) with(said ...olmcore.Diagnostic) Verdict {
-	v.Said = append(v.Said, said...)
+func (v Verdict) with(more ...olmcore.Diagnostic) Verdict {
+	v.Diagnostics = append(v.Diagnostics, more...)
 	return v
 }
 

@@ -288,7 +288,7 @@ func (d definition) change() Verdict {
 	if judged.Refused() {
 		return judged
 	}
-	v := d.write(after, map[string]string{hashKey: d.hash}).with(judged.Said...).with(d.reportConvertedElsewhere()...)
+	v := d.write(after, map[string]string{hashKey: d.hash}).with(judged.Diagnostics...).with(d.reportConvertedElsewhere()...)
 	v.Change = judged.Change
 	return v
 }
