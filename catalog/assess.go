@@ -16,35 +16,36 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Assessment is the decision of Reconcile without objects, for command lines, metrics and tests.
+// Assessment contains the decision of Reconcile without objects, for command lines, metrics and tests.
 type Assessment struct {
-	// Recorded is the recorded state, State the observed state.
+	// Recorded is the state in the recorded conditions. State is the observed state.
 	Recorded, State State
 	// Pods contains all Pods that belong, or claim to belong, to the catalog, sorted by name.
 	Pods []PodReport
-	// Replicas is the configured number of Pods, 0 for an address. Ready is the number of Pods that serve.
+	// Replicas is the configured number of Pods. It is 0 for a registry at spec.address. Ready is the number of Pods that
+	// serve.
 	Replicas, Ready int
-	// Healthy is true if the catalog serves, or starts for the first time and its deadline is not over.
+	// Healthy is true if the catalog serves, or if it is starting for the first time and its deadline has not passed.
 	Healthy bool
-	// UpstreamHealthy is OLM's health check, which ignores the readiness of Pods.
+	// UpstreamHealthy is the result of OLM's health check, which ignores the readiness of Pods.
 	UpstreamHealthy bool
 	// Connected is true if the gRPC client works. Unlike OLM's gauge catalogsource_ready, it is true for idle clients.
 	Connected bool
-	// WaitingFor and WaitingText are the reason and message of ConditionProgressing. Both are empty if nothing is
-	// left to do.
+	// WaitingFor is the reason of ConditionProgressing, and WaitingText is its message. Both are empty if the reason is
+	// ReasonComplete.
 	WaitingFor, WaitingText string
-	// LastPoll is when the image was polled for the last time. Zero: never. NextPoll is when it is polled if nothing
-	// else is under way then. Zero: never.
+	// LastPoll is the time of the last poll of the image, or zero if there was none. NextPoll is the time of the next
+	// poll, or zero if the image is not polled. Other work of the catalog may delay that poll.
 	LastPoll, NextPoll time.Time
 	// Conditions contains the conditions that Reconcile would write. Their lastTransitionTime is not set.
 	Conditions []metav1.Condition
 	// Diagnostics contains all diagnostics, including those that Reconcile reported before.
 	Diagnostics []olmcore.Diagnostic
-	// NextDeadline is when the decision may change without an event. Zero: never.
+	// NextDeadline is the time at which the decision may change without an event. It is zero if there is no such time.
 	NextDeadline time.Time
 }
 
-// PodReport says how one Pod is classified, and why.
+// PodReport describes one Pod and its class.
 type PodReport struct {
 	Name, Node string
 	// Serves is true if the Pod is ready and the Service selects it.
@@ -54,15 +55,16 @@ type PodReport struct {
 	// Ready is true if the Ready condition of the Pod is True.
 	Ready bool
 	Class Class
-	// NodeState is the state of the Node of the Pod since NodeSince. It is empty for foreign and terminated Pods.
+	// NodeState is the state of the Pod's Node. NodeSince is when the Node entered the state, or an earlier time if that
+	// is not recorded. NodeState is empty for foreign and terminated Pods.
 	NodeState NodeState
 	NodeSince time.Time
-	// Reason says why a lost Pod is lost, or why an unhealthy Pod does not become ready.
+	// Reason explains why a Pod of ClassLost is lost, or why a Pod of ClassUnhealthy does not become ready.
 	Reason string
 }
 
-// Assess returns what Reconcile observes and decides. If the Input is invalid, the state is StateNotAssessed and the
-// Diagnostic has ReasonInvalidInput.
+// Assess returns the observations and the decision of Reconcile, without actions. If the Input is invalid, the state is
+// StateNotAssessed and the Diagnostic has ReasonInvalidInput.
 func Assess(in Input) Assessment { return assess(in, podClasses) }
 
 func assess(in Input, classes []podClass) Assessment {
@@ -128,7 +130,7 @@ func isHealthy(f *facts, state State) bool {
 // isHealthyInOLM is OLM's health check, which ignores readiness, Nodes and connections.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, CheckRegistryServer.
-// Differs: it deletes nothing, and the label of the ServiceAccount does not matter.
+// Differs: isHealthyInOLM deletes nothing, and ignores the label of the ServiceAccount.
 func isHealthyInOLM(f *facts) bool {
 	switch {
 	case f.standing.mode == modeAddress:

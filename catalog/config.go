@@ -31,38 +31,39 @@ const (
 	DefaultWorkloadUserID          = 1001
 	DefaultStartupFailureThreshold = 15
 
-	// NoWorkloadUser is the Config.WorkloadUserID that leaves the choice of the user to the image or the platform.
+	// NoWorkloadUser is the value of Config.WorkloadUserID that lets the image or the platform choose the user.
 	NoWorkloadUser = -1
 
 	maxReplicas = 5
 )
 
-// Config is the same for all CatalogSources of a controller. A zero field means the Default constant. A negative value
-// is an InputError.
+// Config configures the registry Pods of all CatalogSources of a controller. If a field is zero, its default applies,
+// for example DefaultReplicas. A negative number is an *olmcore.InputError, except NoWorkloadUser.
 type Config struct {
 	// Replicas is the number of registry Pods, 1 to 5. The annotation olmcore/replicas of a CatalogSource overrides it.
 	Replicas int `json:"replicas,omitempty"`
-	// Spread says how several replicas are spread over hosts. Empty: SpreadPrefer.
+	// Spread determines how several replicas are spread over hosts. Empty means SpreadPrefer.
 	Spread Spread `json:"spread,omitempty"`
-	// Resources are the resources of registry Pods, merged over OLM's requests (cpu 10m, memory 50Mi). The annotation
-	// olmcore/resources of a CatalogSource, a ResourceRequirements in JSON, is merged over them. They are part of the
-	// Pod hash, so a change rolls out new Pods. The caller must not change the object later.
+	// Resources contains the resource requirements of registry Pods. They are merged over OLM's requests (cpu 10m, memory
+	// 50Mi). The annotation olmcore/resources of a CatalogSource contains further requirements as JSON, which are merged
+	// over Resources. A change of the result rolls out new Pods. The caller must not change the object later.
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// NodeUnreachableGrace is how long a Node may be unreachable before its Pods are lost.
+	// NodeUnreachableGrace is the time for which a Node may be unreachable before its Pods are lost.
 	NodeUnreachableGrace time.Duration `json:"nodeUnreachableGrace,omitempty"`
-	// NodeNotReadyGrace is how long a Node may be not ready before its Pods are lost.
+	// NodeNotReadyGrace is the time for which a Node may be not ready before its Pods are lost.
 	NodeNotReadyGrace time.Duration `json:"nodeNotReadyGrace,omitempty"`
-	// NodeGoneGrace is how long a Node may be missing before its Pods are lost. A ready Pod is lost
-	// olmcore.ClockTolerance later, because the Node may be new and the cache of the Nodes stale.
+	// NodeGoneGrace is the time for which a Node may be missing before its Pods are lost. A ready Pod is lost
+	// olmcore.ClockTolerance later, because a stale cache may not contain a new Node yet.
 	NodeGoneGrace time.Duration `json:"nodeGoneGrace,omitempty"`
-	// ForceDelete says which lost Pods are deleted with a grace period of 0. Empty: ForceDeleteNodeLost. The annotation
-	// olmcore/force-delete-policy of a CatalogSource overrides it.
+	// ForceDelete selects the lost Pods that are deleted with a grace period of 0. Empty means ForceDeleteNodeLost. The
+	// annotation olmcore/force-delete-policy of a CatalogSource overrides it.
 	ForceDelete ForceDeletePolicy `json:"forceDelete,omitempty"`
-	// IgnoreNodes tells Gather not to read Nodes, for controllers without permission to read them.
+	// IgnoreNodes makes Gather skip Nodes, for controllers without permission to read them.
 	IgnoreNodes bool `json:"ignoreNodes,omitempty"`
 
-	// MinPollInterval is the minimum time between two polls of an image. It wins over spec.updateStrategy.
+	// MinPollInterval is the minimum time between two polls of an image. A shorter interval in spec.updateStrategy is
+	// increased to this time.
 	MinPollInterval time.Duration `json:"minPollInterval,omitempty"`
 
 	// OPMImage and UtilImage are the images that serve catalogs with grpcPodConfig.extractContent.
@@ -70,20 +71,20 @@ type Config struct {
 	UtilImage string `json:"utilImage,omitempty"`
 	// ConfigMapServerImage is the image that serves catalogs of the source types configmap and internal.
 	ConfigMapServerImage string `json:"configMapServerImage,omitempty"`
-	// WorkloadUserID is the user that restricted Pods run as. NoWorkloadUser leaves the choice to the image or the
-	// platform.
+	// WorkloadUserID is the user that restricted Pods run as. With NoWorkloadUser, the image or the platform chooses the
+	// user.
 	WorkloadUserID int64 `json:"workloadUserID,omitempty"`
-	// StartupFailureThreshold is how many startup probes, one every 10 s, may fail before the registry is restarted.
-	// Large catalogs need time to load. It is part of the Pod hash. A Pod that is not ready is replaced after 10
-	// minutes, or after twice the time that the probes allow.
+	// StartupFailureThreshold is the number of startup probes that may fail before the registry is restarted. There is one
+	// probe every 10 seconds. Increase the threshold for large catalogs, which load slowly. A change of the threshold
+	// rolls out new Pods. A Pod that is not ready is replaced after 10 minutes, or after twice the time of the probes if
+	// that is longer.
 	StartupFailureThreshold int32 `json:"startupFailureThreshold,omitempty"`
-	// GlobalCatalogNamespace is the namespace whose CatalogSources serve all namespaces. Empty: "olm". Package
-	// controllers sets it from Options.GlobalNamespace, so that a configuration file cannot contain two different
-	// values.
+	// GlobalCatalogNamespace is the namespace whose CatalogSources serve all namespaces. Empty means "olm". Package
+	// controllers sets this field from Options.GlobalNamespace, so a configuration file cannot set another value.
 	GlobalCatalogNamespace string `json:"-"`
 }
 
-// Spread says how replicas are spread over hosts.
+// Spread determines how replicas are spread over hosts.
 type Spread string
 
 // Spreads. Zones are only preferred.
@@ -98,19 +99,22 @@ var spreadConstraints = map[Spread]corev1.UnsatisfiableConstraintAction{
 	SpreadOff: "", SpreadPrefer: corev1.ScheduleAnyway, SpreadRequire: corev1.DoNotSchedule,
 }
 
-// ForceDeletePolicy says which Pods are deleted with a grace period of 0. Finished Pods always are.
+// ForceDeletePolicy selects the Pods that are deleted with a grace period of 0. Pods that have finished are always
+// deleted in this way.
 type ForceDeletePolicy string
 
 // Force delete policies. No replacement waits for a forced deletion.
 const (
 	// ForceDeleteNever deletes no running Pod by force.
 	ForceDeleteNever ForceDeletePolicy = "Never"
-	// ForceDeleteNodeGone deletes Pods of Nodes that are deleted or out of service.
+	// ForceDeleteNodeGone deletes Pods by force if their Node is deleted or out of service.
 	ForceDeleteNodeGone ForceDeletePolicy = "NodeGoneOnly"
-	// ForceDeleteNodeLost also deletes Pods that are past their deletion time on a Node that is unreachable or not
-	// ready, and Pods that outlived their deletion unless their Node is known to work.
+	// ForceDeleteNodeLost also deletes these Pods by force:
+	//   - Pods that are past their deletion time, on a Node that is unreachable or not ready
+	//   - Pods that still exist two minutes after their deletion time, unless their Node is known to work
+	//   - Pods that Kubernetes evicted because of their Node, if the Nodes were not read
 	ForceDeleteNodeLost ForceDeletePolicy = "NodeLost"
-	// ForceDeleteUpstream also deletes every Pod with the condition DisruptionTarget, as OLM does.
+	// ForceDeleteUpstream also deletes every Pod with the condition DisruptionTarget by force, as OLM does.
 	ForceDeleteUpstream ForceDeletePolicy = "Upstream"
 )
 

@@ -91,11 +91,11 @@ func (f *facts) observeConnection() connection {
 	return f.withFailure(c, f.now)
 }
 
-// mergeConnections returns the later of the recorded connection and the own client. Two controllers have a client
-// each and write the same status. Each controller keeps what the other one recorded, unless its own client connected
-// later, or lost its connection after the recorded client had connected. If neither client is connected, the later of
-// disconnectedStates wins. So the controllers do not overwrite each other, except if their clients disagree and their
-// clocks differ by more than olmcore.ClockTolerance.
+// mergeConnections returns the later of the recorded connection and that of this controller's client. Two controllers
+// have a client each and write the same status. Each controller keeps what the other one recorded, unless its own
+// client connected later, or lost its connection after the recorded client had connected. If neither client is
+// connected, the state that is later in disconnectedStates is used. So the controllers do not overwrite each other,
+// except if their clients disagree and their clocks differ by more than olmcore.ClockTolerance.
 func mergeConnections(recorded connection, client *Connection, now time.Time) connection {
 	own := ofClient(client)
 	connectedLater := own.lastConnect.After(recorded.lastConnect.Time)

@@ -13,9 +13,11 @@ import (
 )
 
 // Address returns the address from which the content of a CatalogSource can be read, as host:port. If the source type
-// is grpc and spec.image is empty, it is spec.address. Otherwise it is the address of the Service of the CatalogSource,
-// even if the Service does not exist yet. It is empty if the CatalogSource is nil or being deleted, or if its spec is
-// invalid. The status is not used, because other clients may have written it.
+// is grpc and spec.image is empty, Address returns spec.address. Otherwise it returns the address of the Service of the
+// CatalogSource, even if the Service does not exist yet.
+//
+// Address returns an empty string if the CatalogSource is nil or being deleted, or if its spec is invalid. Address does
+// not use the status, because other clients may have written it.
 func Address(source *v1alpha1.CatalogSource) string {
 	switch {
 	case source == nil || source.DeletionTimestamp != nil || checkSpec(source).reason != "":
@@ -27,9 +29,9 @@ func Address(source *v1alpha1.CatalogSource) string {
 }
 
 // Content returns an identifier of the content that the registry Pods of a CatalogSource serve: the digest of their
-// image, or the version of the ConfigMap. It is empty if the content is unknown: for an address, if no Pod is ready,
-// and while ready Pods serve different content. If settled is true, no Pod with other content is still being deleted,
-// so every new connection reads this content.
+// image, or the version of the ConfigMap. The identifier is empty for a CatalogSource with spec.address, if no Pod is
+// ready, and while ready Pods serve different content. If settled is true, no Pod with other content is still being
+// deleted, so every new connection reads this content.
 func Content(in Input) (content string, settled bool) {
 	if in.CatalogSource == nil {
 		return "", false

@@ -36,7 +36,7 @@
 // lost if its Node is gone (for 40 s), out of service, unreachable (for 30 s) or not ready (for 60 s), or if the Pod
 // still exists 120 s after its deletion time. No replacement waits for the deletion of a lost Pod.
 //
-// While Pods serve, new Pods start as candidates, which the Service does not select. Candidates take over once they
+// While Pods serve, new Pods start as candidates, which the Service does not select. Candidates become active once they
 // are ready. The old Pods are deleted once the new ones are observed to serve. While no Pod serves, new Pods serve as
 // soon as they are ready.
 //
@@ -45,16 +45,16 @@
 //
 // # Polling
 //
-// An image with a tag is polled if spec.updateStrategy asks for it: a candidate pulls the image again. If the image
-// has new content, the candidate takes over. If not, or if the candidate fails, it is deleted. ConditionUpdatePolled
-// records the result of the last poll.
+// An image with a tag is polled if spec.updateStrategy asks for it: a candidate pulls the image again. If the image has
+// new content, the candidate becomes active. Otherwise, or if the candidate fails, the candidate is deleted.
+// ConditionUpdatePolled records the result of the last poll.
 //
 // # Source types
 //
-// An image is served by Pods that run it. A ConfigMap (source types configmap and internal) is served by Pods of
-// OLM's config map server. If the content of the ConfigMap changes, its Pods are replaced; its metadata do not
-// matter, and it is never written. A registry at spec.address is run by others, so there is only a connection.
-// Objects of a former source type are deleted once the present source serves.
+// An image is served by Pods that run it. A ConfigMap (source types configmap and internal) is served by Pods of OLM's
+// config map server. If the content of the ConfigMap changes, its Pods are replaced. The metadata of the ConfigMap is
+// ignored, and the ConfigMap is never written. A registry at spec.address is run by others, so there is only a
+// connection. Objects of a former source type are deleted once the present source serves.
 //
 // # Files
 //

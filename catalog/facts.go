@@ -117,7 +117,7 @@ func (f *facts) recordedForSpec(kind string) *metav1.Condition {
 
 // address returns the address that the client should connect to. It is empty while the address is unknown.
 //
-// Differs: an image wins over spec.address, as the API documents it.
+// Differs: an image takes precedence over spec.address, as the API documents it.
 func (f *facts) address() string {
 	switch {
 	case f.standing.mode == modeAddress:
@@ -129,7 +129,7 @@ func (f *facts) address() string {
 }
 
 // countMissing returns how many Pods must be added so that as many Pods as configured stay ready. A Pod that is about
-// to be evicted counts if no other Node could run its replacement.
+// to be evicted is treated as missing if another Node could run its replacement.
 func (f *facts) countMissing() int {
 	missing := f.config.Replicas
 	for _, p := range f.pods.current {

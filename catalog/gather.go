@@ -40,7 +40,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	}
 	cs, ok := o.(*v1alpha1.CatalogSource)
 	if !ok {
-		return Input{}, &olmcore.InputError{Field: "Reader", Problem: "returns CatalogSources as another type"}
+		return Input{}, &olmcore.InputError{Field: "Reader", Problem: "returns a CatalogSource that is not a *v1alpha1.CatalogSource"}
 	}
 	in.CatalogSource = cs
 	config, _ = config.effective(cs)
@@ -174,8 +174,9 @@ func gatherSubscribers(ctx context.Context, r olmcore.Reader, key types.Namespac
 }
 
 // Affected returns the CatalogSources to reconcile after an object was created, updated or deleted. After an update,
-// call it for the old and the new object. An empty Name stands for every CatalogSource of the Namespace, the zero key
-// for all; see olmcore.ExpandKeys. It returns nil for objects that do not matter.
+// call it for the old and the new object. A key without a Name stands for every CatalogSource of its Namespace, and the
+// zero key stands for all CatalogSources. See olmcore.ExpandKeys. Affected returns nil for objects on which no
+// CatalogSource depends.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	if olmcore.KeyOf(o) == (olmcore.Key{}) {
 		return nil // no object

@@ -15,23 +15,23 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything that Reconcile reads. Reconcile does not change it. Lists may be in any order and may contain
-// more objects than needed. Each object is contained at most once, and none is nil. If an optional list was not read,
+// Input contains everything that Reconcile reads. Reconcile does not change the Input. Lists may be in any order and
+// may contain more objects than needed. No list contains an object twice, or nil. If an optional list was not read,
 // Reconcile draws no conclusions from it and creates no objects of its kind.
 type Input struct {
 	// Now is the time of this reconcile. Required.
 	Now time.Time
 	// CatalogSource is the object to reconcile, with its UID. Required.
 	CatalogSource *v1alpha1.CatalogSource
-	// Namespace is the Namespace of the CatalogSource, or nil if it was not found or not read. The security context
-	// of the Pods follows from its labels. So without it no Pod is created, unless the spec sets
-	// spec.grpcPodConfig.securityContextConfig.
+	// Namespace is the Namespace of the CatalogSource, or nil if it was not found or not read. Its labels determine the
+	// security context of the Pods. Without the Namespace, no Pod is created unless
+	// spec.grpcPodConfig.securityContextConfig is set.
 	Namespace *corev1.Namespace
 	// Pods contains the Pods of the namespace that have the label olm.catalogSource or an owner reference to the
-	// CatalogSource. It should also contain other Pods with names that new registry Pods may get, because those names
+	// CatalogSource. The list should also contain other Pods with names that new registry Pods may get, because such names
 	// are occupied. Required.
 	Pods olmcore.Observed[*corev1.Pod]
-	// Nodes contains all Nodes of the cluster. A Node that is missing here was deleted.
+	// Nodes contains all Nodes of the cluster. A Node that is missing from a complete list was deleted.
 	Nodes olmcore.Observed[*corev1.Node]
 	// Services and ServiceAccounts contain at least the objects with the names that the CatalogSource uses. A cache
 	// that is filtered by the label olm.managed is not enough. Required.
@@ -45,23 +45,23 @@ type Input struct {
 	PodDisruptionBudgets olmcore.Observed[*policyv1.PodDisruptionBudget]
 	// ConfigMap is the ConfigMap that spec.configMap names, or nil if a completed read did not find it.
 	ConfigMap *corev1.ConfigMap
-	// ResolvedDigest is the digest that the image registry returns for spec.image now, for example sha256:1. If it is
-	// the digest that is served, a poll needs no Pod. Optional.
+	// ResolvedDigest is the digest that the image registry returns for spec.image now, for example sha256:1. If the
+	// catalog already serves this digest, a poll needs no Pod. Optional.
 	ResolvedDigest string
 	// Jitter delays the polls of this CatalogSource by up to a tenth of their interval, so that the polls of many
-	// CatalogSources are spread. At least 0 and below 1.
+	// CatalogSources are spread. Jitter is at least 0 and less than 1.
 	Jitter float64
-	// Connection is the state of the caller's gRPC client for this CatalogSource. It is nil if the caller has no
-	// client; then the recorded status is used.
+	// Connection is the state of the caller's gRPC client for this CatalogSource. If the caller has no client, Connection
+	// is nil and Reconcile uses the recorded status.
 	Connection *Connection
-	// Subscribers contains the other namespaces with a Subscription to this CatalogSource. It is passed on in
-	// Outcome.Notify.
+	// Subscribers contains the other namespaces with a Subscription to this CatalogSource. Outcome.Notify contains them if
+	// the CatalogSource serves all namespaces.
 	Subscribers []string
 	// LastRun contains the results of the last actions. Optional.
 	LastRun olmcore.LastResults
 	// Checkpoint is Outcome.Checkpoint of an earlier call for this CatalogSource. nil is always correct.
 	Checkpoint *olmcore.Checkpoint
-	// Config is the same for all CatalogSources. The zero value contains the defaults.
+	// Config is the same for all CatalogSources of a controller. The zero value selects the defaults.
 	Config Config
 }
 
@@ -71,11 +71,11 @@ type Connection struct {
 	Address string
 	// State is IDLE, CONNECTING, READY, TRANSIENT_FAILURE or SHUTDOWN.
 	State string
-	// LastConnect is the time at which the client became READY for the last time. Zero: never.
+	// LastConnect is the time at which the client last became READY, or zero if it never did.
 	LastConnect time.Time
-	// LastTransition is the time at which State changed for the last time.
+	// LastTransition is the time at which State last changed.
 	LastTransition time.Time
-	// Problem says why there is no connection. Optional.
+	// Problem explains why there is no connection. Optional.
 	Problem string
 }
 

@@ -13,21 +13,23 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// AnnotationKeptPod is the annotation of a CatalogSource with the UID of the registry Pod that stays while other Pods
-// that serve are deleted. It is only written before such a deletion.
+// AnnotationKeptPod is the annotation of a CatalogSource with the UID of the kept Pod. The kept Pod is a registry Pod
+// that stays while other Pods that serve are deleted. The annotation is written only before such a deletion.
 //
 // Managers whose caches differ may choose different Pods. They agree on one Pod, because a write of the annotation
-// contains the resourceVersion of the CatalogSource. The Pod is also annotated with a number. A Pod that serves is
-// only deleted if the kept Pod serves and has a higher number. So a manager with a stale cache cannot delete the kept
-// Pod: its deletion contains the resourceVersion that the Pod had before it got its number.
+// contains the resourceVersion of the CatalogSource.
+//
+// The kept Pod is also annotated with a number. A Pod that serves is deleted only if the kept Pod serves and has a
+// higher number. So a manager with a stale cache cannot delete the kept Pod. Its deletion would contain the
+// resourceVersion that the Pod had before the number was written.
 const AnnotationKeptPod = olmcore.KeyPrefix + "kept-pod"
 
-// maxKeptNumber is the highest number of a Pod that counts. Every change of the kept Pod adds one, so a higher number
+// maxKeptNumber is the highest valid number of a kept Pod. Every change of the kept Pod adds one, so a higher number
 // was not written by a manager.
 const maxKeptNumber = 1 << 40
 
-// keptPod is the Pod that stays while other Pods that serve are deleted, and what must be written before. The zero
-// value means that nothing must be written.
+// keptPod contains the Pod that stays while other Pods that serve are deleted, and the records that must be written
+// before. The zero value means that no record must be written.
 type keptPod struct {
 	pod    *pod
 	named  bool  // the annotation of the CatalogSource names the Pod

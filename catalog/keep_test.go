@@ -61,9 +61,9 @@ func TestTwoManagersThatPreferDifferentPodsKeepOne(t *testing.T) {
 	}
 }
 
-// TestTheKeptPodIsOnlyRecordedBeforeADeletion checks that the Pod that stays is only recorded before a deletion,
-// whatever the annotation contains.
-func TestTheKeptPodIsOnlyRecordedBeforeADeletion(t *testing.T) {
+// TestKeptPodIsRecordedOnlyIfAnotherPodIsDeleted checks that the Pod that stays is recorded only before the deletion of
+// another Pod, whatever the annotation contains.
+func TestKeptPodIsRecordedOnlyIfAnotherPodIsDeleted(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, value := range map[string]string{"none": "", "a Pod that is gone": "gone", "the Pod": string(base.Pods.Items[0].UID)} {
 		in := invariant.Clone(base)

@@ -39,8 +39,8 @@ func TestNoDecisionDependsOnTheWordingOfAMessage(t *testing.T) {
 	}
 }
 
-// TestRecordedMessagesStayWithinTheLimit checks that messages which another client recorded, as long as the API server
-// allows and of characters that are escaped, never make a status that the API server rejects.
+// TestRecordedMessagesStayWithinTheLimit checks that messages of another client never lead to a status that the API
+// server rejects. The messages have the maximum length and contain characters that are escaped.
 func TestRecordedMessagesStayWithinTheLimit(t *testing.T) {
 	const limit = 32768 // of the message of a condition, in the CustomResourceDefinition
 	base := converged(t, catalog.Config{}, cool())

@@ -23,10 +23,10 @@ const (
 	NodeNotReady     NodeState = "NotReady"     // the kubelet reports that the Node is not ready
 	NodeLeaving      NodeState = "Leaving"      // the Node is ready and has a taint that evicts the Pod
 	NodeRecovering   NodeState = "Recovering"   // the Node became ready again a short time ago
-	NodeHealthy      NodeState = "Healthy"      // none of the above
+	NodeHealthy      NodeState = "Healthy"      // the Node is in none of the other states
 )
 
-// nodeRecoveryWindow is how long a Node counts as recovering after it became ready again.
+// nodeRecoveryWindow is the time for which a Node is recovering after it became ready again.
 const nodeRecoveryWindow = 120 * time.Second
 
 // podNode contains a Pod and its Node.
@@ -42,8 +42,8 @@ type podNode struct {
 type nodeClass struct {
 	State   NodeState
 	Matches func(podNode) bool
-	// Since returns the time from which Grace and Lasts count. It is the time at which the Node entered the state, or
-	// an earlier time if that one is not recorded.
+	// Since returns the time at which Grace and Lasts start: when the Node entered the state, or an earlier time if that
+	// is not recorded.
 	Since func(podNode) time.Time
 	// Lasts is how long a Node is in the state. Zero: until the Node changes.
 	Lasts time.Duration
@@ -67,7 +67,7 @@ type nodeClass struct {
 	Phrase string
 }
 
-// nodeClasses is the table. The first row that matches counts, and the last row matches every Node.
+// nodeClasses is the table. The first row that matches is the state of a Node, and the last row matches every Node.
 var nodeClasses = []nodeClass{{
 	State: NodeUnassigned, Matches: func(n podNode) bool { return n.pod.Spec.NodeName == "" },
 	Since:      func(n podNode) time.Time { return n.pod.CreationTimestamp.Time },
@@ -111,7 +111,8 @@ var nodeClasses = []nodeClass{{
 	Answers: true,
 }}
 
-// noNode is the class of a Pod whose Node does not matter: the Pod has finished or is owned by another.
+// noNode is the class of the Node of a Pod that has finished or is owned by another. The Node of such a Pod is not
+// evaluated.
 var noNode = nodeClass{Preference: 3}
 
 // mayFail reports whether the state has a grace period. The Pods of a Node are lost if the Node does not leave the
@@ -217,7 +218,7 @@ const (
 
 // observeDisruption returns the disruption of the cluster. It uses the threshold at which Kubernetes slows down or
 // stops evictions in a zone, because a failure of that size is more likely one of the control plane. If all Nodes that
-// run Pods of the catalog are healthy, the other Nodes do not matter.
+// run Pods of the catalog are healthy, the other Nodes are ignored.
 func observeDisruption(pods podList, nodes []*corev1.Node) disruption {
 	const few, share = 2, 0.55
 	unhealthy := func(p *pod) bool {

@@ -16,19 +16,20 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Class is the class of a registry Pod. It decides whether the Pod counts, and when it is replaced and removed.
+// Class is the class of a registry Pod. The class determines whether the Pod counts as a replica, and when the Pod is
+// replaced and removed.
 type Class string
 
 // Pod classes. A Pod has exactly one: the first row of podClasses that matches.
 const (
 	ClassForeign     Class = "Foreign"     // the Pod is not owned by this CatalogSource and is never changed
 	ClassTerminated  Class = "Terminated"  // the Pod has finished, with or without an error
-	ClassLost        Class = "Lost"        // the Node of the Pod failed, or the Pod outlived its deletion
+	ClassLost        Class = "Lost"        // the Node of the Pod failed, or the Pod still exists long after its deletion time
 	ClassTerminating Class = "Terminating" // the Pod is being deleted
 	ClassOutdated    Class = "Outdated"    // the Pod was created from another spec and serves while it is ready
 	ClassDisrupted   Class = "Disrupted"   // the Pod is about to be evicted and serves while it is ready
 	ClassServing     Class = "Serving"     // the Pod is ready
-	ClassUnhealthy   Class = "Unhealthy"   // the Pod is not ready, for a reason that its replacement would share
+	ClassUnhealthy   Class = "Unhealthy"   // the Pod is not ready, and a replacement would fail for the same reason
 	ClassStuck       Class = "Stuck"       // the Pod does not start on its Node, and its status gives no reason
 	ClassStarting    Class = "Starting"    // the Pod is not ready yet
 )
@@ -55,14 +56,15 @@ type podClass struct {
 	Live bool
 	// Leaving is true if the Pod is live and about to be evicted.
 	Leaving bool
-	// Diagnosed is true if the status of the containers and the time since the Pod was bound matter.
+	// Diagnosed is true if the Pod is checked for start problems: the status of its containers and the time since it was
+	// bound.
 	Diagnosed bool
 	// HoldsPoll is true if no poll may start while there is such a Pod.
 	HoldsPoll bool
 
 	// Order is the order in which Pods are replaced. Zero: the Pod is not replaced.
 	Order int
-	// Purpose is the purpose of the replacement, Reason the reason of the action that creates it.
+	// Purpose is the purpose of the replacement. Reason is the reason of the action that creates the replacement.
 	Purpose, Reason string
 	// Fails is true if the replacement waits for the backoff.
 	Fails bool
@@ -73,12 +75,12 @@ type podClass struct {
 
 	// Complaint returns the reason that the Pod adds to ConditionDegraded, or an empty string. nil: it adds none.
 	Complaint func(*pod) string
-	// Note describes the Pod in the list of Pods, Explanation in the cause of an action. {node} stands for the name
-	// of the Node. If a text is empty, it follows from the Node or from the containers.
+	// Note describes the Pod in the list of Pods. Explanation describes the Pod in the cause of an action. {node} stands
+	// for the name of the Node. If a text is empty, it follows from the Node or from the containers.
 	Note, Explanation string
 }
 
-// podClasses is the table. The first row that matches counts, and the last row matches every Pod.
+// podClasses is the table. The first row that matches is the class of a Pod, and the last row matches every Pod.
 var podClasses = []podClass{{
 	Class: ClassForeign, Matches: func(p *pod) bool { return !p.owned },
 	Complaint:   func(*pod) string { return ReasonForeignPod },
@@ -175,28 +177,28 @@ type pod struct {
 	// The Pod itself.
 	owned    bool      // it has an owner reference to the CatalogSource
 	finished bool      // its phase is Succeeded or Failed
-	current  bool      // it was made from the present spec
+	current  bool      // it was created from the present spec
 	ready    bool      // its Ready condition is True, and it has not finished
-	polls    bool      // it is a candidate that was made to poll the image
+	polls    bool      // it is a candidate that was created to poll the image
 	content  string    // the digest of the image with its content; empty if unknown, and for ConfigMaps
-	purpose  string    // why it was made; empty if it does not say
+	purpose  string    // the purpose for which it was created; empty if it is not annotated
 	attempt  int       // the number of the attempt to start it
-	replaces types.UID // the Pod that it was made to replace
+	replaces types.UID // the UID of the Pod that it was created to replace
 
 	// The record of the Pod that stays, see AnnotationKeptPod.
 	kept       bool  // the CatalogSource names it as the Pod that stays
-	keptNumber int64 // it stays while Pods that serve and have lower numbers are deleted; 0: it has no number
+	keptNumber int64 // the number of the Pod in the record; see KeyKeptNumber; 0: it has no number
 
 	// Its Node and its containers.
 	node      *nodeClass
 	nodeSince time.Time
 	lost      string // why it is lost: the reason of a Pod of ClassLost
 	problem   string // why it does not become ready: the reason of a Pod of ClassUnhealthy
-	late      bool   // startLeft is over; only for a class that is Diagnosed
+	late      bool   // startLeft is not positive; only for a class that is Diagnosed
 
-	// readyLeft is what is left of the time to become ready after the creation of the Pod.
+	// readyLeft is the remaining time to become ready, counted from the creation of the Pod.
 	readyLeft time.Duration
-	// startLeft is what is left of the time to become ready after the Pod was bound or was ready for the last time.
+	// startLeft is the remaining time to become ready, counted from when the Pod was bound or was last ready.
 	startLeft time.Duration
 	// changesIn is the time until the class may change without an event. 0: never.
 	changesIn time.Duration
@@ -249,8 +251,8 @@ func (f *facts) observePod(object *corev1.Pod) *pod {
 
 // lostReason returns why a Pod is lost. If the Pod is not lost, lostIn is the time until it may be.
 func (f *facts) lostReason(p *pod) (reason string, lostIn time.Duration) {
-	// 1. The Node failed and its grace period is over. A Pod whose Ready condition is True still counts as serving,
-	// unless no kubelet can run it. The node controller sets Ready to False for the Pods of an unreachable Node.
+	// 1. The Node failed and its grace period is over. A Pod whose Ready condition is True is still serving, unless no
+	// kubelet can run it. The node controller sets Ready to False for the Pods of an unreachable Node.
 	if p.node.LostReason != "" && (p.node.LosesReadyPods || !p.ready) {
 		lostIn = nodeGraceLeft(f, p)
 		if lostIn <= 0 {
@@ -274,15 +276,15 @@ func (f *facts) lostReason(p *pod) (reason string, lostIn time.Duration) {
 	return "", olmcore.Nearest(lostIn, overdueIn)
 }
 
-// nodeGraceLeft returns what is left of the grace period of a failed Node.
+// nodeGraceLeft returns the rest of the grace period of a failed Node.
 func nodeGraceLeft(f *facts, p *pod) time.Duration {
 	if p.node.Grace == nil {
 		return 0
 	}
 	grace := p.node.Grace(f.config)
 	if p.ready {
-		// The Pod may serve on a Node that was just created, if the cache of the Nodes is stale and the own clock is
-		// ahead.
+		// The Pod may serve on a Node that was just created, if the cache of the Nodes is stale and the clock of this
+		// controller is ahead.
 		grace += olmcore.ClockTolerance
 	}
 	return p.nodeSince.Add(grace).Sub(f.now)
@@ -291,10 +293,10 @@ func nodeGraceLeft(f *facts, p *pod) time.Duration {
 // isServing reports whether the Pod answers clients of the catalog.
 func (p *pod) isServing() bool { return p.role == roleServing && p.ready && p.class.Live }
 
-// isLiveCandidate reports whether the Pod may take over.
+// isLiveCandidate reports whether the Pod is a candidate that may become active.
 func (p *pod) isLiveCandidate() bool { return p.role == roleCandidate && p.class.Live }
 
-// isCurrent reports whether the Pod is live and was made from the present spec.
+// isCurrent reports whether the Pod is live and was created from the present spec.
 func (p *pod) isCurrent() bool { return p.class.Live && p.current }
 
 // isOutdated reports whether the Pod is live and was created from another spec.
@@ -320,7 +322,7 @@ func (p *pod) wasForced() bool {
 	return p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
 }
 
-// madeToPoll reports whether the Pod was made to poll the image. OLM only makes candidates to poll, and does not
+// madeToPoll reports whether the Pod was created to poll the image. OLM creates candidates only for polls, and does not
 // annotate them.
 func (p *pod) madeToPoll() bool {
 	return p.purpose == registry.PurposePoll || p.purpose == "" && p.role == roleCandidate
@@ -390,7 +392,7 @@ var waitingProblems = map[string]string{
 }
 
 // startProblem returns why a Pod that is not ready would not become ready on another Node either, as a reason of
-// ConditionDegraded. It returns an empty string if no such problem is known. A failed image pull wins.
+// ConditionDegraded. It returns an empty string if no such problem is known. A failed image pull takes precedence.
 func startProblem(pod *corev1.Pod) string {
 	scheduled := podCondition(pod, corev1.PodScheduled)
 	if scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable {
@@ -415,7 +417,7 @@ func startProblem(pod *corev1.Pod) string {
 	return problem
 }
 
-// imageID returns the digest of the image with the content of a Pod. It is empty while the digest is unknown.
+// imageID returns the digest of the image that contains the catalog of a Pod. It is empty while the digest is unknown.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, imageID.
 func imageID(pod *corev1.Pod) string {

@@ -180,7 +180,7 @@ var complaintOrder = []string{
 	ReasonNodeLost, ReasonPodUnschedulable, ReasonImagePullFailed, ReasonCrashLooping, ReasonStuckTerminating, ReasonForeignPod,
 }
 
-// complaints returns what the Pods add to ConditionDegraded, the most important reason first.
+// complaints returns the problems that the Pods add to ConditionDegraded, the most important reason first.
 func (l podList) complaints() (list []complaint) {
 	for _, p := range l {
 		reason, text := p.complaint()

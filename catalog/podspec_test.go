@@ -118,8 +118,8 @@ func TestAdoptedClusterNeedsNoWrite(t *testing.T) {
 	}
 }
 
-// TestThePublishedCatalogSourceServes checks that the CatalogSource of OLM's quickstart manifests serves.
-func TestThePublishedCatalogSourceServes(t *testing.T) {
+// TestCatalogSourceOfOLMQuickstartServes checks that the CatalogSource of OLM's quickstart manifests serves.
+func TestCatalogSourceOfOLMQuickstartServes(t *testing.T) {
 	found := 0
 	for _, o := range realdata.Objects(t, filepath.Join(realdata.Dir(t), "manifests", "olm-quickstart.yaml")) {
 		cs, ok := o.(*v1alpha1.CatalogSource)
@@ -138,10 +138,10 @@ func TestThePublishedCatalogSourceServes(t *testing.T) {
 	require.NotZero(t, found)
 }
 
-// TestImagesArePulledAsByOLM checks that images are always pulled, unless the reference has a digest.
+// TestImagesWithoutDigestAreAlwaysPulled checks that images are always pulled, unless the reference has a digest.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/reconciler_test.go.
-func TestImagesArePulledAsByOLM(t *testing.T) {
+func TestImagesWithoutDigestAreAlwaysPulled(t *testing.T) {
 	for image, want := range map[string]corev1.PullPolicy{
 		"quay.io/example/catalog": corev1.PullAlways, "quay.io/example/catalog:v1": corev1.PullAlways,
 		"quay.io/example/catalog@sha256:abc": corev1.PullIfNotPresent, "repo@md5:1": corev1.PullIfNotPresent, "repo:v1@sha256:abc": corev1.PullIfNotPresent,

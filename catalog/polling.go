@@ -78,8 +78,8 @@ func (f *facts) observePoll() pollSchedule {
 	if !createdInFuture {
 		return s
 	}
-	// 3. If a candidate was created in the future, the poll counts as one of now when the recorded interval is over. So
-	// not every reconcile records another time.
+	// 3. If a candidate was created in the future, the poll is recorded with the current time once the recorded interval
+	// has ended. So not every reconcile records another time.
 	if s.left <= 0 {
 		s.last = thisSecond
 		s.left = f.untilPoll(s.last, interval) + jitter

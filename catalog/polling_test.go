@@ -145,9 +145,9 @@ func TestPollStartInTheFutureIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// TestWhichSituationsDelayAPoll checks that no poll starts while many Nodes fail, a Pod is unschedulable, or more
+// TestPollWaitsForStablePods checks that no poll starts while many Nodes fail, a Pod is unschedulable, or more
 // Pods run than configured, and that Pods of another spec do not end a poll.
-func TestWhichSituationsDelayAPoll(t *testing.T) {
+func TestPollWaitsForStablePods(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
 		change     func(*catalog.Input)

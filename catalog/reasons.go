@@ -6,22 +6,22 @@ import "github.com/olmcore/olm/catalog/internal/registry"
 
 // Types of the conditions in status.conditions that Reconcile owns. It does not change conditions of other types.
 const (
-	// ConditionAvailable says whether a registry Pod serves or, for an address, whether the client is connected. The
-	// message lists the Pods and their Nodes.
+	// ConditionAvailable reports whether a registry Pod serves. For an address, it reports whether the client is
+	// connected. Its message lists the Pods and their Nodes.
 	ConditionAvailable = "Available"
-	// ConditionProgressing says whether Pods are being started, replaced or rolled out. If it is False, the reason
-	// says why nothing is under way.
+	// ConditionProgressing reports whether Pods are being started, replaced or rolled out. If its status is False, its
+	// reason explains why.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded says whether something needs attention. The message lists everything that does.
+	// ConditionDegraded reports whether the catalog has problems. Its message lists all of them.
 	ConditionDegraded = "Degraded"
-	// ConditionConnected is only present while a client has no connection although it should have one. It is False,
-	// and the message says how the failure began.
+	// ConditionConnected is present only while a client that should be connected is not. Its status is False, and its
+	// message describes how the failure began.
 	ConditionConnected = "Connected"
-	// ConditionUpdatePolled reports the result of the last poll of the image. It is absent if the spec does not ask for
-	// polls.
+	// ConditionUpdatePolled reports the result of the last poll of the image. The condition is absent if the spec does not
+	// configure polls.
 	ConditionUpdatePolled = "UpdatePolled"
-	// ConditionReplicasSpread says whether several replicas are spread over as many Nodes as possible. It is absent
-	// for one replica.
+	// ConditionReplicasSpread reports whether the replicas run on as many Nodes as possible. The condition is absent if
+	// the catalog has one replica.
 	ConditionReplicasSpread = "ReplicasSpread"
 )
 
@@ -37,8 +37,8 @@ const (
 	// ReasonConnectionFailed means that the client cannot connect to the registry. Check spec.address,
 	// NetworkPolicies and DNS.
 	ReasonConnectionFailed = "ConnectionFailed"
-	// ReasonNoReadyPods means that no registry Pod is ready. The conditions Progressing and Degraded say what is done
-	// about it.
+	// ReasonNoReadyPods means that no registry Pod is ready. The conditions Progressing and Degraded report the cause and
+	// the recovery.
 	ReasonNoReadyPods = "NoReadyPods"
 	// ReasonSpecInvalid means that the spec is invalid. Correct the field that the message names.
 	ReasonSpecInvalid = "SpecInvalid"
@@ -59,8 +59,8 @@ const (
 const (
 	// ReasonSpread means that the replicas are on as many Nodes as possible.
 	ReasonSpread = "Spread"
-	// ReasonCoLocated means that replicas share a Node although another Node could run one of them. Their next
-	// replacement corrects it.
+	// ReasonCoLocated means that replicas share a Node although another Node could run one of them. The next replacement
+	// of a Pod corrects this.
 	ReasonCoLocated = "CoLocated"
 	// ReasonNodesUnknown means that the Nodes were not read.
 	ReasonNodesUnknown = "NodesUnknown"
@@ -68,9 +68,9 @@ const (
 
 // Reasons of ConditionUpdatePolled.
 const (
-	// ReasonUpToDate means that the last poll found the content that is served.
+	// ReasonUpToDate means that the last poll found the same content that the catalog already serves.
 	ReasonUpToDate = "UpToDate"
-	// ReasonUpdatePromoted means that the last poll found newer content, which is served now.
+	// ReasonUpdatePromoted means that the last poll found newer content. The catalog now serves that content.
 	ReasonUpdatePromoted = "UpdatePromoted"
 	// ReasonCandidateFailed means that the Pod of the last poll crashed or could not start. Check the image. The Pods
 	// that serve keep their content.
@@ -106,11 +106,11 @@ const (
 	// ReasonProgressDeadlineExceeded means that the new Pods did not become ready in time. The old Pods continue to
 	// serve. Check the new Pods, or undo the change of the spec.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
-	// ReasonWaitingForNodes means that a Node does not answer, or no Node is usable. Pods are replaced once the
-	// grace period of the Node is over.
+	// ReasonWaitingForNodes means that the kubelet of a Node does not report, or no Node is usable. The Pods of a Node are
+	// replaced when its grace period ends.
 	ReasonWaitingForNodes = "WaitingForNodes"
-	// ReasonPodRejected means that the API server rejected the next Pod. The next attempt waits. Correct what the
-	// message names. ConditionDegraded has this reason, too.
+	// ReasonPodRejected means that the API server rejected a new Pod. The next attempt waits for the backoff. Correct the
+	// problem that the message names. ConditionDegraded also has this reason.
 	ReasonPodRejected = "PodRejected"
 )
 
@@ -118,8 +118,8 @@ const (
 const (
 	// ReasonAsExpected means that nothing needs attention.
 	ReasonAsExpected = "AsExpected"
-	// ReasonReplicasUnavailable means that fewer Pods are ready than configured, and no other cause is known
-	// yet. It usually passes.
+	// ReasonReplicasUnavailable means that fewer Pods are ready than configured. No other cause is known yet. The catalog
+	// usually recovers without intervention.
 	ReasonReplicasUnavailable = "ReplicasUnavailable"
 	// ReasonNodeLost means that Pods are lost because of their Node. The Pods are replaced. Repair the Node.
 	ReasonNodeLost = "NodeLost"
@@ -130,14 +130,14 @@ const (
 	ReasonImagePullFailed = "ImagePullFailed"
 	// ReasonCrashLooping means that the registry crashes repeatedly. Check the logs of the Pod.
 	ReasonCrashLooping = "CrashLooping"
-	// ReasonStuckTerminating means that a deleted Pod still exists. Either its deletion is overdue although its Node
-	// was not lost, or it has finished and a finalizer keeps it. Its replacement does not wait for it.
+	// ReasonStuckTerminating means that a deleted Pod still exists. Either its deletion is overdue although its Node was
+	// not lost, or a finalizer keeps the finished Pod. The replacement of the Pod does not wait for the deletion.
 	ReasonStuckTerminating = "StuckTerminating"
 	// ReasonForeignPod means that a Pod with the labels of the catalog does not belong to it and may answer its
 	// clients. Delete the Pod, or remove its labels.
 	ReasonForeignPod = "ForeignPod"
-	// ReasonNameConflict means that an object with a name that the catalog needs is unmanaged or owned by another. It
-	// is not changed. Rename one of the two.
+	// ReasonNameConflict means that an object with a name that the catalog needs is unmanaged or owned by another. That
+	// object is not changed. Rename the object or the CatalogSource.
 	ReasonNameConflict = "NameConflict"
 	// ReasonMassDisruption means that so many Nodes fail at once that the control plane may be the cause.
 	// Replacements are limited until the Nodes recover.
@@ -155,13 +155,13 @@ const (
 	ReasonPodConfigUnusual = "PodConfigUnusual"
 	// ReasonInvalidInput means that the Input of Assess is invalid. Correct the field that the message names.
 	ReasonInvalidInput = "InvalidInput"
-	// ReasonNotRead means that the objects of a kind were not read, and none of them is created. Let the Reader
-	// read the kind.
+	// ReasonNotRead means that the objects of a kind were not read. Missing objects of that kind are not created.
+	// Configure the Reader to read the kind.
 	ReasonNotRead = "NotRead"
 	// ReasonServiceAccountShared means that the ServiceAccount with the name of the catalog is unmanaged or owned by
-	// another. It is used as it is. Add the pull secrets yourself.
+	// another. The Pods use that ServiceAccount, but it is not changed. Add the pull secrets to it yourself.
 	ReasonServiceAccountShared = "ServiceAccountShared"
-	// ReasonHAConfigInvalid means that an annotation has an invalid value, and the default is used. Correct the
+	// ReasonHAConfigInvalid means that an annotation of the CatalogSource has an invalid value and is ignored. Correct the
 	// annotation.
 	ReasonHAConfigInvalid = "HAConfigInvalid"
 )
@@ -180,15 +180,16 @@ const (
 	ReasonPodOutdated = "PodOutdated"
 	// ReasonPodDisrupted means that the Pod is about to be evicted.
 	ReasonPodDisrupted = "PodDisrupted"
-	// ReasonPodSurplus means that better Pods serve.
+	// ReasonPodSurplus means that enough other Pods serve, and they are preferred to this Pod.
 	ReasonPodSurplus = "PodSurplus"
-	// ReasonPodKept means that the Pod is recorded as the one that stays, before other Pods that serve are deleted.
+	// ReasonPodKept means that the CatalogSource records which Pod stays. The record is written before other Pods that
+	// serve are deleted.
 	ReasonPodKept = "PodKept"
-	// ReasonPodReplaced means that a replacement of the lost Pod serves.
+	// ReasonPodReplaced means that the lost Pod is deleted, because its replacement serves.
 	ReasonPodReplaced = "PodReplaced"
 	// ReasonContentDiffers means that other Pods serve newer content of the same image.
 	ReasonContentDiffers = "ContentDiffers"
-	// ReasonCandidateReady means that the Pod takes over.
+	// ReasonCandidateReady means that the Service selects the candidate Pod from now on.
 	ReasonCandidateReady = "CandidateReady"
 	// ReasonCandidateObsolete means that the Pod is not needed as a replacement any more.
 	ReasonCandidateObsolete = "CandidateObsolete"
@@ -198,11 +199,11 @@ const (
 	ReasonObjectMissing = registry.ReasonObjectMissing
 	// ReasonObjectDiffers means that an object differs from the one that the catalog needs.
 	ReasonObjectDiffers = registry.ReasonObjectDiffers
-	// ReasonBudgetObsolete means that one replica needs no PodDisruptionBudget.
+	// ReasonBudgetObsolete means that the catalog has only one replica, so its PodDisruptionBudget is deleted.
 	ReasonBudgetObsolete = registry.ReasonBudgetObsolete
-	// ReasonSourceTypeChanged means that only a former source type needed the object.
+	// ReasonSourceTypeChanged means that the object is deleted, because only the former source type needed it.
 	ReasonSourceTypeChanged = "SourceTypeChanged"
-	// ReasonStatusChanged means that the recorded status differs from the observed one.
+	// ReasonStatusChanged means that the recorded status differs from the observed state of the catalog.
 	ReasonStatusChanged = "StatusChanged"
 )
 
@@ -218,6 +219,6 @@ const (
 	ReasonNodeNotReady = "NodeNotReady"
 	// ReasonEvicted means that Kubernetes evicted the Pod because of its Node.
 	ReasonEvicted = "Evicted"
-	// ReasonOverdue means that the Pod outlived its deletion.
+	// ReasonOverdue means that the Pod still exists two minutes after its deletion time.
 	ReasonOverdue = "Overdue"
 )

@@ -19,43 +19,51 @@ import (
 // Outcome is the result of Reconcile: the actions to run, plus requests that only the caller can fulfil.
 type Outcome struct {
 	olmcore.Result
-	// Connection says what to do with the gRPC client. The answer is Input.Connection of the next call.
+	// Connection asks the caller to open or close the gRPC client. Pass the state of the client as Input.Connection of the
+	// next call.
 	Connection ConnectionRequest
-	// Notify says what depends on a change of the content.
+	// Notify contains what the caller must refresh because the content of the catalog changes.
 	Notify Notify
-	// Checkpoint may be passed in the next Input for this CatalogSource. It is nil while there is something to do.
+	// Checkpoint may be passed in the next Input for this CatalogSource. Checkpoint is nil if the Outcome contains actions
+	// or requests.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// ConnectionRequest is a request about the gRPC client. It may be repeated. The zero value requests nothing.
+// ConnectionRequest asks the caller to open or close the gRPC client. The same request may occur several times. The
+// zero value requests nothing.
 type ConnectionRequest struct {
 	Verb ConnectionVerb
-	// Address is the address to connect to, as host:port. It is only set with ConnectionConnect.
+	// Address is the address to connect to, as host:port. The address is set only with ConnectionConnect.
 	Address string
 }
 
-// ConnectionVerb says what to do with a gRPC client.
+// ConnectionVerb is the requested operation on the gRPC client.
 type ConnectionVerb string
 
 // Connection verbs.
 const (
 	ConnectionKeep    ConnectionVerb = ""        // change nothing, even if there is no client
-	ConnectionConnect ConnectionVerb = "Connect" // have one client, for the address of the request
+	ConnectionConnect ConnectionVerb = "Connect" // keep exactly one client, for the address of the request
 	ConnectionDrop    ConnectionVerb = "Drop"    // close the client
 )
 
-// Notify says what depends on the content of the catalog. The zero value means that the content did not change.
+// Notify contains what the caller must refresh because the content of the catalog changes. The zero value means that
+// the content does not change.
 type Notify struct {
-	// InvalidateSnapshot is true if content that was read from the catalog is out of date.
+	// InvalidateSnapshot is true if the caller must discard content that it read from the catalog.
 	InvalidateSnapshot bool
 	// ResolveNamespaces contains the namespaces to resolve again, sorted.
 	ResolveNamespaces []string
 }
 
-// Reconcile decides what one CatalogSource needs: registry Pods on Nodes that can run them, the Service,
-// ServiceAccount and NetworkPolicies around them, a status that agrees with the observed objects, and a gRPC client.
-// The zero Result means that nothing is left to do. Actions may be lost, repeated or executed in another order. While
-// a Pod serves, no action removes the last one that does.
+// Reconcile decides what one CatalogSource needs:
+//   - registry Pods on Nodes that can run them
+//   - the Service, ServiceAccount and NetworkPolicies around these Pods
+//   - a status that agrees with the observed objects
+//   - a gRPC client
+//
+// The zero Result means that nothing is left to do. Actions may be lost, repeated or executed in another order. No
+// action removes the last Pod that serves, unless Config.ForceDelete is ForceDeleteUpstream.
 //
 // The error is an *olmcore.InputError if the Input breaks its contract. An invalid spec is not an error: the status
 // reports it.
@@ -95,7 +103,7 @@ func outcome(f *facts, d decision, c conditions) (out Outcome) {
 	out.Connection = connectionRequest(f)
 	out.Notify = notify(f, d, c, status.GRPCConnectionState)
 
-	// 1. Repair the objects around the Pods, then change Pods, then remove what a former source type needed.
+	// 1. Repair the objects around the Pods, then change Pods, then remove objects of a former source type.
 	if f.standing.runsPods() {
 		out.Actions = f.registry.Repair()
 	}
@@ -156,7 +164,8 @@ func isPublishedAhead(f *facts, d decision) bool {
 	return false
 }
 
-// podActions builds the actions for the Pods: new Pods first, then Pods that take over, then Pods that are deleted.
+// podActions builds the actions for the Pods: new Pods first, then candidates that become active, then Pods that are
+// deleted.
 func podActions(f *facts, d decision) (actions []olmcore.Action) {
 	avoid := nodesToAvoid(f)
 	names := f.registry.FreeNames(f.in.Pods.Items, len(d.creates))
@@ -164,7 +173,7 @@ func podActions(f *facts, d decision) (actions []olmcore.Action) {
 		actions = append(actions, olmcore.CreateOf(f.registry.Pod(names[i], request, avoid), request.Cause))
 	}
 	for _, p := range d.promotes {
-		cause := olmcore.Cause{Reason: ReasonCandidateReady, Message: "the candidate is ready and becomes active"}
+		cause := olmcore.Cause{Reason: ReasonCandidateReady, Message: "the candidate becomes active"}
 		if p.role == roleServing {
 			cause = olmcore.Cause{Reason: ReasonObjectDiffers, Message: "the Service does not select the Pod"}
 		}
@@ -247,8 +256,8 @@ func leftoverDeletions(f *facts, isAddress bool) (actions []olmcore.Action) {
 	return actions
 }
 
-// notify returns what depends on the content if the content changes: a client connects, Pods take over, or the
-// CatalogSource is deleted.
+// notify returns a Notify if the content changes: a client connects, candidates become active, or the CatalogSource is
+// deleted.
 func notify(f *facts, d decision, c conditions, after *v1alpha1.GRPCConnectionState) Notify {
 	before := f.source.Status.GRPCConnectionState
 	isReady := after != nil && after.LastObservedState == stateReady

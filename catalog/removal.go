@@ -22,7 +22,7 @@ func removeUseless(f *facts, d decision) decision {
 	)
 }
 
-// removable returns the Pods whose class is removed in the given way, except Pods that take over.
+// removable returns the Pods whose class is removed in the given way, except candidates that become active.
 func removable(f *facts, d decision, way removal) podList {
 	return f.pods.all.where(func(p *pod) bool {
 		return p.role != roleNone && p.class.Remove == way && !slices.Contains(d.promotes, p)
@@ -62,7 +62,7 @@ func removeStuckPods(f *facts, d decision) decision {
 	return decision{}.and(parts...)
 }
 
-// removeCandidates removes candidates that cannot take over any more.
+// removeCandidates removes candidates that can no longer become active.
 func removeCandidates(f *facts, d decision) decision {
 	candidates := f.pods.all.where(func(p *pod) bool {
 		return p.role == roleCandidate && p.class.Active && !slices.Contains(d.promotes, p)
@@ -105,7 +105,7 @@ func deleteLostPod(f *facts, p *pod, mayForce bool) decision {
 	case isCertain(p):
 		return remove(1, p.lost, p.explanation(), p)
 	case len(f.pods.serving.ready()) > 0:
-		return remove(1, ReasonPodReplaced, "another Pod serves; "+p.explanation(), p)
+		return remove(1, ReasonPodReplaced, p.explanation()+", and another Pod serves", p)
 	}
 	return decision{}
 }

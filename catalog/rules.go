@@ -13,9 +13,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// decide returns what should happen to the Pods.
+// decide returns the decision about the Pods.
 func decide(f *facts) decision {
-	// 1. Create Pods and let Pods take over, as the situation requires.
+	// 1. Create Pods and promote candidates, as the situation requires.
 	d := decideSituation(f)
 	// 2. Let the next Pod wait if the API server rejected it.
 	d = d.and(backOffAfterRejection(f, d))
@@ -48,8 +48,9 @@ func decideSituation(f *facts) decision {
 	return pollImage(f)
 }
 
-// decision is what should happen to the Pods, before any object is built. It is a value: rules return decisions and
-// combine them with and. Every part may be executed alone: each step leaves the catalog serving if it served before.
+// decision contains the changes to the Pods, before any object is built. A decision is a value: rules return decisions
+// and combine them with the method and. Every part may be executed alone: each step leaves the catalog serving if it
+// served before.
 type decision struct {
 	progress progress              // what ConditionProgressing reports
 	creates  []registry.PodRequest // Pods to create
@@ -84,8 +85,8 @@ type rejection struct {
 	retryIn time.Duration // the time until the next attempt; zero or negative: it is due
 }
 
-// and returns a decision with the parts of all decisions. If several decide about the progress, the last one wins. If
-// several delete the same Pod, the first one wins.
+// and returns a decision with the parts of all decisions. If several decide about the progress, the last one is used.
+// If several delete the same Pod, the first deletion is used.
 func (d decision) and(others ...decision) decision {
 	// Clipped slices are copied by append, so no other decision shares them.
 	d.creates = slices.Clip(d.creates)
@@ -163,7 +164,7 @@ func waitForNodes(f *facts) decision {
 func recoverService(f *facts) decision {
 	missing := f.config.Replicas - len(f.pods.current)
 
-	// 1. Ready candidates take over, and candidates that start take over while Pods are missing.
+	// 1. Ready candidates become active. While Pods are missing, candidates that start become active, too.
 	var takeOver podList
 	starting := f.pods.candidates.where(func(p *pod) bool { return !p.ready })
 	for _, p := range slices.Concat(f.pods.candidates.ready(), starting) {

@@ -161,7 +161,8 @@ func TestSpecProblemsAreReportedInTheStatus(t *testing.T) {
 	}
 }
 
-// TestMessageRecordedByOLMIsKept checks that a message is not written again only to escape its characters.
+// TestMessageRecordedByOLMIsKept checks that a recorded message is not rewritten only because its characters would be
+// escaped.
 func TestMessageRecordedByOLMIsKept(t *testing.T) {
 	const raw = "unknown sourcetype: x\u202e"
 	change := func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "x\u202e" }

@@ -38,7 +38,8 @@ type standing struct {
 // runsPods reports whether the CatalogSource is served by Pods.
 func (s standing) runsPods() bool { return s.mode == modeImage || s.mode == modeConfigMap }
 
-// observeStanding returns the standing. The first reason why the CatalogSource cannot be served counts.
+// observeStanding returns the standing. If there are several reasons why the CatalogSource cannot be served, it
+// contains the first one.
 func (f *facts) observeStanding() standing {
 	cs := f.source
 	namespace := f.in.Namespace
@@ -159,7 +160,7 @@ func podConfigDiagnostics(cs *v1alpha1.CatalogSource) (list []olmcore.Diagnostic
 		list = append(list, olmcore.Diagnose(severity, reason, olmcore.RefOf(cs), "spec.grpcPodConfig."+field, "%s", message))
 	}
 	if c.MemoryTarget != nil && c.MemoryTarget.Sign() == 0 {
-		report(olmcore.Warning, ReasonPodConfigUnusual, "memoryTarget", "memoryTarget is 0: the registry runs garbage collection constantly")
+		report(olmcore.Warning, ReasonPodConfigUnusual, "memoryTarget", "memoryTarget is 0, so the registry runs garbage collection constantly")
 	}
 	extract := c.ExtractContent
 	if extract == nil {

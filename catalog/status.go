@@ -161,18 +161,18 @@ func lastUnready(f *facts) (last time.Time) {
 	return last
 }
 
-// State summarizes a CatalogSource in one word. It follows from the conditions Available and Progressing, so it can be
-// computed from every recorded status.
+// State summarizes a CatalogSource in one word. The State follows from the conditions Available and Progressing, so it
+// can be computed from every recorded status.
 type State string
 
 // States.
 const (
 	StateNew         State = ""            // no condition was recorded yet
 	StateStarting    State = "Starting"    // no Pod serves yet, and the first Pods are starting
-	StateServing     State = "Serving"     // the catalog serves, and nothing is under way
+	StateServing     State = "Serving"     // the catalog serves, and no Pod is being started or replaced
 	StateUpdating    State = "Updating"    // the catalog serves, and Pods are being started or replaced
 	StateRecovering  State = "Recovering"  // no Pod serves, and Pods are being replaced
-	StateUnavailable State = "Unavailable" // no Pod serves, and nothing can be done about it now
+	StateUnavailable State = "Unavailable" // no Pod serves, and no Pod is being started or replaced
 	StateUnknown     State = "Unknown"     // it is unknown whether the catalog serves
 	StateInvalid     State = "Invalid"     // no Pod serves, and the spec is invalid
 	StateDeleting    State = "Deleting"    // the CatalogSource is being deleted
@@ -197,7 +197,7 @@ func stateGraph() (g olmcore.Graph[State]) {
 	return g
 }
 
-// CanFollow reports whether a reconcile may observe state s if an earlier one observed the state before.
+// CanFollow reports whether a reconcile may observe s after an earlier reconcile observed before.
 func (s State) CanFollow(before State) bool { return graph.Allows(before, s) }
 
 // stateOf returns the state that two conditions describe.

@@ -19,9 +19,9 @@ import (
 
 // Types of the conditions that Template owns. Reconcile does not change them.
 const (
-	// ConditionTemplatesHaveResolved says whether the image template resolves to an image reference.
+	// ConditionTemplatesHaveResolved reports whether the image template resolves to an image reference.
 	ConditionTemplatesHaveResolved = "TemplatesHaveResolved"
-	// ConditionResolvedImage has the resolved image as its message.
+	// ConditionResolvedImage contains the resolved image in its message.
 	ConditionResolvedImage = "ResolvedImage"
 )
 
@@ -38,13 +38,13 @@ const (
 
 const annotationTemplate = "olm.catalogImageTemplate"
 
-// TemplateInput is everything that Template reads.
+// TemplateInput contains everything that Template reads.
 type TemplateInput struct {
 	// Now is the time of this call. Required.
 	Now time.Time
 	// CatalogSource is the CatalogSource with the annotation olm.catalogImageTemplate. Required.
 	CatalogSource *v1alpha1.CatalogSource
-	// ServerVersion is the gitVersion of the API server, for example v1.30.2. Empty: unknown.
+	// ServerVersion is the gitVersion of the API server, for example v1.30.2. It is empty if the version is unknown.
 	ServerVersion string
 }
 

@@ -131,7 +131,7 @@ func TestPlanKeepsItsServiceAccount(t *testing.T) {
 }
 
 // TestServiceAccountFollowsOperatorGroups checks the ServiceAccount of a plan for each set of OperatorGroups. It
-// includes OLM's cases. It includes OLM's cases.
+// includes OLM's cases.
 func TestServiceAccountFollowsOperatorGroups(t *testing.T) {
 	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: "scoped", UID: "uid-scoped"}
 	named := func(name string, namespaces ...string) *operatorsv1.OperatorGroup {
@@ -183,8 +183,7 @@ func TestServiceAccountFollowsOperatorGroups(t *testing.T) {
 }
 
 // TestPlanWaitsForPermissionsOfItsServiceAccount checks that the controller writes definitions itself. All other
-// objects wait without end for the permissions of the ServiceAccount, and are then written. It includes OLM's cases. It
-// includes OLM's cases.
+// objects wait without end for the permissions of the ServiceAccount, and are then written. It includes OLM's cases.
 func TestPlanWaitsForPermissionsOfItsServiceAccount(t *testing.T) {
 	c := World(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "scoped"}})
 	account := fake.Find[*corev1.ServiceAccount](c, NS, "scoped")
@@ -220,8 +219,7 @@ func TestPlanWaitsForPermissionsOfItsServiceAccount(t *testing.T) {
 	require.NotNil(t, fake.Find[*corev1.Service](c, NS, "s"))
 }
 
-// TestStepsRunAsServiceAccountOfOperatorGroup checks creations, updates and deletions. It includes OLM's cases. It
-// includes OLM's cases.
+// TestStepsRunAsServiceAccountOfOperatorGroup checks creations, updates and deletions. It includes OLM's cases.
 func TestStepsRunAsServiceAccountOfOperatorGroup(t *testing.T) {
 	bound, scope := scopedTo(&corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: "scoped"})
 	binding := Step("", "rbac.authorization.k8s.io", "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`)
@@ -294,7 +292,7 @@ func TestHandWrittenPlanRunsAsServiceAccountOfOperatorGroup(t *testing.T) {
 }
 
 // TestPlanWaitsForAnOperatorGroup checks that the plan reports the missing OperatorGroup, and that the report is
-// removed afterwards. It includes OLM's cases. It includes OLM's cases.
+// removed afterwards. It includes OLM's cases.
 func TestPlanWaitsForAnOperatorGroup(t *testing.T) {
 	c := World(t)
 	g := fake.Find[*operatorsv1.OperatorGroup](c, NS, "group").DeepCopy()

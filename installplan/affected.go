@@ -66,13 +66,13 @@ func affectsAllNamespaces(o olmcore.Object) bool {
 	case *corev1.ConfigMap:
 		return bundle.IsUnpacked(x) // plans of any namespace may refer to it
 	case *v1alpha1.ClusterServiceVersion:
-		// A version that owns CustomResourceDefinitions counts in every namespace in which they are installed.
+		// A version that owns CustomResourceDefinitions affects plans of every namespace in which they are installed.
 		return len(x.Spec.CustomResourceDefinitions.Owned) > 0 && !x.IsCopied()
 	case *corev1.Secret:
 		return mayBePullSecret(x)
 	case *apiregistrationv1.APIService, *v1alpha1.CatalogSource:
-		// An APIService counts in every namespace in which a definition of its group is created. A CatalogSource may allow
-		// the copy of a Secret to any namespace.
+		// An APIService affects plans of every namespace in which a definition of its group is created. A CatalogSource may
+		// allow the copy of a Secret to any namespace.
 		return true
 	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
 		_, isKnown := kinds.Known[olmcore.GVKOf(o).Kind]

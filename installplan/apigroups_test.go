@@ -116,9 +116,9 @@ func TestPlanCreatesNoCRDInAPIGroupOfAnotherAPIService(t *testing.T) {
 	}
 }
 
-// TestServiceAccountAddsNoVersionToAPIGroupOfOthers checks that a plan with a ServiceAccount adds no served version to
-// a definition of its own operator if another operator serves the API group with an APIService.
-func TestServiceAccountAddsNoVersionToAPIGroupOfOthers(t *testing.T) {
+// TestPlanWithServiceAccountAddsNoVersionToAPIGroupOfOthers checks that a plan with a ServiceAccount adds no served
+// version to a definition of its own operator if another operator serves the API group with an APIService.
+func TestPlanWithServiceAccountAddsNoVersionToAPIGroupOfOthers(t *testing.T) {
 	const refused = "CustomResourceDefinition things.example.com does not get version v2: " + notOurs + shareWith +
 		"olmcore/api-group-shared-with=ops"
 	unserved := func(d *definition) { d.Spec.Versions[1].Served = false }

@@ -386,7 +386,7 @@ func TestImageAndObjectsInstallTheSame(t *testing.T) {
 }
 
 // TestReplacedImageIsInstalled checks that there is no plan, and the Subscription does not change, while an image
-// cannot be unpacked. Another image in the catalog is installed. It includes OLM's cases. It includes OLM's cases.
+// cannot be unpacked. Another image in the catalog is installed. It includes OLM's cases.
 func TestReplacedImageIsInstalled(t *testing.T) {
 	good, cm := ImageOf(t, Operator("a"))
 	bad := good

@@ -27,37 +27,40 @@ const (
 // Config configures this package and the packages below it. The zero value selects the defaults of OLM. A negative
 // number is an *olmcore.InputError.
 type Config struct {
-	// InstallTimeout is how long a step may be refused, or its write be rejected for a permanent reason, before the
-	// plan fails. For a refused step the time starts at status.startTime. For a rejected write it starts at the first
-	// failure of the current series if that is later, and the write fails at least three times before the plan fails. A
-	// step that can never be applied fails the plan at once. 0 means one minute.
+	// InstallTimeout is the time after which a plan fails because a step is refused, or because its write is rejected for
+	// a permanent reason. 0 means one minute.
+	//   - For a refused step, the time starts at status.startTime.
+	//   - For a rejected write, the time starts at the first failure of the current series if that is later. The write
+	//     must also fail at least three times.
+	//   - A step that can never be applied fails the plan at once.
 	InstallTimeout time.Duration `json:"installTimeout,omitempty"`
-	// DisableFinalizer disables Finalizer: plans do not get it, and it is removed from plans that have it.
+	// DisableFinalizer disables Finalizer. Plans do not get the finalizer, and it is removed from plans that have it.
 	DisableFinalizer bool `json:"disableFinalizer,omitempty"`
 	// OLMNamespace is the namespace from which pull Secrets are copied. "" means "olm".
 	OLMNamespace string `json:"olmNamespace,omitempty"`
-	// GlobalNamespace is the namespace of the global catalogs. A plan may reference bundles that were unpacked there
-	// or in its own namespace. "" means OLMNamespace. Package controllers sets it from Options.GlobalNamespace, so a
+	// GlobalNamespace is the namespace of the global catalogs. A plan may reference bundles that were unpacked there or in
+	// its own namespace. "" means OLMNamespace. Package controllers sets this field from Options.GlobalNamespace, so a
 	// configuration file cannot set another value.
 	GlobalNamespace string `json:"-"`
-	// SupportedKinds are the kinds, of any API group, that steps may have in addition to the built-in kinds. nil
+	// SupportedKinds contains the kinds that steps may have in addition to the built-in kinds, for any API group. nil
 	// means the eleven kinds that OLM supports.
 	SupportedKinds []string `json:"supportedKinds,omitempty"`
-	// OverwriteUnmanaged makes steps overwrite existing objects that OLM does not manage, as OLM does. If it is false,
-	// the step is refused unless the object already provides what the step describes. A ServiceAccount is extended in
-	// both cases. The label olm.managed=true makes OLM manage an object.
+	// OverwriteUnmanaged makes steps overwrite existing objects that OLM does not manage, as OLM does. If
+	// OverwriteUnmanaged is false, a step is refused unless the object already provides everything that the step
+	// describes. A ServiceAccount is extended in both cases. The label olm.managed=true makes OLM manage an object.
 	OverwriteUnmanaged bool `json:"overwriteUnmanaged,omitempty"`
 	// CopyAnySecret allows a Secret step to copy any Secret of OLMNamespace, as OLM does. If it is false, only
 	// registry credentials that a CatalogSource of OLMNamespace lists are copied.
 	CopyAnySecret bool `json:"copyAnySecret,omitempty"`
-	// ChangeOwnedCRDs allows a plan to change a CustomResourceDefinition regardless of its other owners, as OLM does.
-	// If it is false, a change must not take anything away from other owners. The annotation olmcore/changeable-by of
-	// the definition exempts plans from this rule. Its value is a list of their namespaces, separated by commas.
+	// ChangeOwnedCRDs allows a plan to change a CustomResourceDefinition regardless of its other owners, as OLM does. If
+	// it is false, a change must not take anything away from other owners. The annotation olmcore/changeable-by of the
+	// definition exempts the plans of some namespaces from this rule. Its value is a list of these namespaces, separated
+	// by commas.
 	ChangeOwnedCRDs bool `json:"changeOwnedCRDs,omitempty"`
 	// SeparatePlans makes package controllers create one InstallPlan for each set of Subscriptions that depend on each
 	// other (create.Sets). An Automatic Subscription then does not wait for the approval of an unrelated one. Other
-	// callers pass each Set to create.Plan and set subscription.Input.SeparatePlans. false: one plan for each namespace,
-	// as in OLM.
+	// callers pass each Set to create.Plan and set subscription.Input.SeparatePlans. If SeparatePlans is false, there is
+	// one plan for each resolution of a namespace, as in OLM.
 	SeparatePlans bool `json:"separatePlans,omitempty"`
 	// MaxStatusBytes is the maximum size of the serialized status of a new plan. 0 means 1 MiB.
 	MaxStatusBytes int `json:"maxStatusBytes,omitempty"`
@@ -69,7 +72,7 @@ type Config struct {
 	// UnpackTimeout is the maximum duration of one attempt to unpack a bundle. nil means 10 minutes, and 0 means no
 	// limit.
 	UnpackTimeout *time.Duration `json:"unpackTimeout,omitempty"`
-	// RunAsUser is the user ID of the Pods that unpack bundles. 0 sets none.
+	// RunAsUser is the user ID of the Pods that unpack bundles. If RunAsUser is 0, no user ID is set.
 	RunAsUser int64 `json:"runAsUser,omitempty"`
 }
 
@@ -123,7 +126,8 @@ func (c Config) globalNamespace() string { return cmp.Or(c.GlobalNamespace, c.ol
 // set, because the kind may belong to any API group.
 type StepKind struct {
 	schema.GroupVersionKind
-	// Verbs are the API verbs that plans need for the kind: always create, and patch and delete if plans use them.
+	// Verbs contains the API verbs that plans need for the kind: always create, and also patch and delete if plans use
+	// these verbs.
 	Verbs []string
 }
 

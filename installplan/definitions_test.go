@@ -54,7 +54,7 @@ func versionsIn(c *fake.Cluster) []string {
 }
 
 // TestVersionIsRefusedIfAnotherOwnsItsDefinitions checks a version that spec does not name. Only the version itself may
-// own its definitions. It includes OLM's cases. It includes OLM's cases.
+// own its definitions. It includes OLM's cases.
 func TestVersionIsRefusedIfAnotherOwnsItsDefinitions(t *testing.T) {
 	owner := func(name string, crds ...string) *v1alpha1.ClusterServiceVersion {
 		return CSV(name, func(c *v1alpha1.ClusterServiceVersion) {
@@ -123,7 +123,7 @@ func TestVersionIsRefusedIfAnotherOwnsItsDefinitions(t *testing.T) {
 }
 
 // TestDefinitionRecordsExistingVersions checks the annotations of a definition after an update. It includes OLM's
-// cases. It includes OLM's cases.
+// cases.
 func TestDefinitionRecordsExistingVersions(t *testing.T) {
 	const prefix = "operatorframework.io/installed-alongside-"
 	copied := CSV("b.v1", func(c *v1alpha1.ClusterServiceVersion) {
@@ -182,7 +182,7 @@ func TestDefinitionRecordsExistingVersions(t *testing.T) {
 }
 
 // TestVersionsOfADefinitionAreAddedAndRemoved checks that versions are added, stored, no longer served, and removed
-// only once no object is stored in them. It includes OLM's cases. It includes OLM's cases.
+// only once no object is stored in them. It includes OLM's cases.
 func TestVersionsOfADefinitionAreAddedAndRemoved(t *testing.T) {
 	lost := func(version string) string {
 		return `risk of data loss updating "things.example.com": new CRD removes version ` + version + ` that is listed as a stored version on the existing CRD`
@@ -241,7 +241,7 @@ func TestVersionsOfADefinitionAreAddedAndRemoved(t *testing.T) {
 }
 
 // TestDefinitionIsCreatedOrUpdated checks that a definition is written with its whole schema and records its version,
-// with and without other owners. It includes OLM's cases. It includes OLM's cases.
+// with and without other owners. It includes OLM's cases.
 func TestDefinitionIsCreatedOrUpdated(t *testing.T) {
 	bounded := func(minimum float64) *apiextensionsv1.CustomResourceDefinition {
 		crd := release("v1!")
@@ -288,7 +288,7 @@ func TestDefinitionIsCreatedOrUpdated(t *testing.T) {
 }
 
 // TestTwoPlansShareADefinition checks that a definition records the versions of both plans, and that the second plan
-// changes nothing else. It includes OLM's cases. It includes OLM's cases.
+// changes nothing else. It includes OLM's cases.
 func TestTwoPlansShareADefinition(t *testing.T) {
 	c := World(t)
 	require.Equal(t, Complete, executed(t, c, "install-1", CSVStep("a.v1"), releaseStep("a.v1", "v1!")).Status.Phase)

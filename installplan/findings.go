@@ -25,7 +25,7 @@ const (
 	minTries = 3
 )
 
-// findings are what is found about the steps of a plan.
+// findings contains the results of evaluating the steps of a plan.
 type findings struct {
 	step.Evaluation
 	// problems prevent steps from being applied. Problems that can never pass come first, then those of lower steps.
@@ -209,9 +209,10 @@ func failedWrite(f *facts, t *step.Target, last olmcore.LastResult, reportedAt t
 	return p
 }
 
-// writeDeadline returns when a plan fails of a write that fails. The time counts from the first failure of the present
-// series, so downtime costs none. If the class of the error keeps changing, all failures are one series, as of a reason
-// that passes by itself. The plan waits for a missing permission without end, unless a later plan waits for it.
+// writeDeadline returns when a plan fails because of a write that fails. The timeout starts at the first failure of the
+// present series, so downtime does not reduce it. If the class of the error keeps changing, all failures are one
+// series, like failures for a temporary reason. The plan waits for a missing permission without end, unless a later
+// plan waits for it.
 func writeDeadline(f *facts, last olmcore.LastResult) (deadline time.Time, endless bool) {
 	start := f.plan.Status.StartTime.Time
 	after := func(since time.Time, timeout time.Duration) time.Time {
@@ -245,9 +246,10 @@ func (f *facts) installTimeout() time.Duration {
 	return cmp.Or(f.in.Config.InstallTimeout, DefaultInstallTimeout)
 }
 
-// refusedUntil returns when the plan fails of a step that is refused: at deadline or, if that is zero, InstallTimeout
-// after status.startTime. A refused step is not tried, so no result counts its time. If the refusal is new, or no
-// controller ran when the time was over, the time starts anew once. Condition Retrying then records the new start.
+// refusedUntil returns when the plan fails because of a step that is refused: at deadline or, if that is zero,
+// InstallTimeout after status.startTime. A refused step is not tried, so no result records its time. If the refusal is
+// new, or no controller ran when the timeout ended, the timeout starts again once. Condition Retrying then records the
+// new start.
 func refusedUntil(f *facts, deadline time.Time) (until time.Time, isNew bool) {
 	timeout := f.installTimeout()
 	if since, ok := f.retryingSince(); ok {

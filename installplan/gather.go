@@ -31,10 +31,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads the Input of one plan. The caller sets Now and the other fields that Gather does not set. The objects
-// of steps are read only if the plan may still apply steps. If the plan does not exist, apierrors.IsNotFound holds
-// for the error. Any other error is that of a failed read, or an *olmcore.NotReadError if the Reader does not read a
-// required kind.
+// Gather reads the Input of one plan. The caller sets Now and the other fields that Gather does not set. The objects of
+// steps are read only if the plan may still apply steps. If the plan does not exist, apierrors.IsNotFound holds for the
+// error. Any other error is from a failed read, or an *olmcore.NotReadError if the Reader does not read a required
+// kind.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	plan, err := olmcore.Require[*v1alpha1.InstallPlan](ctx, r, key.Namespace, key.Name)
 	if err != nil {

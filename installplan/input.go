@@ -22,67 +22,67 @@ import (
 
 // Input contains everything that Reconcile reads. Reconcile does not change it. Gather sets all fields except Now,
 // LastRun, CustomResources, RBACChanged, Unpacked and Checkpoint. The order of lists does not matter. A plan whose
-// steps are evaluated needs RelatedPlans, OperatorGroups, ClusterServiceVersions, CustomResourceDefinitions,
-// Objects, ConfigMaps and PullSecrets. Other lists may be unread where their comment says so.
+// steps are evaluated needs RelatedPlans, OperatorGroups, ClusterServiceVersions, CustomResourceDefinitions, Objects,
+// ConfigMaps and PullSecrets. Other lists may be unread if their comment allows it.
 type Input struct {
-	// Now is the time of this call. It is required.
+	// Now is the time of this call. Required.
 	Now time.Time
-	// InstallPlan is the plan. It is required.
+	// InstallPlan is the plan. Required.
 	InstallPlan *v1alpha1.InstallPlan
-	// Namespace contains the namespace of the plan, if it exists. If it was not read, it counts as not being deleted.
+	// Namespace contains the namespace of the plan, if it exists. If the list was not read, Reconcile assumes that the
+	// namespace is not being deleted.
 	Namespace olmcore.Observed[*corev1.Namespace]
-	// Subscriptions are the Subscriptions of the namespace of the plan, at least those that are related to the plan.
-	// They are required.
+	// Subscriptions contains at least those Subscriptions of the namespace that are related to the plan. Required.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
-	// OperatorGroups are all OperatorGroups of the namespace of the plan.
+	// OperatorGroups contains all OperatorGroups of the namespace of the plan.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// ClusterServiceVersions are ClusterServiceVersions of the namespace of the plan, including copies. They contain
-	// at least those that the steps describe, resolve to or name as owners, and those that the
-	// CustomResourceDefinitions of the plan record. They contain all of the namespace if the plan failed, if one of
-	// its CustomResourceDefinitions has a conversion webhook, or if a step describes a ClusterServiceVersion that
-	// spec does not name.
+	// ClusterServiceVersions contains ClusterServiceVersions of the namespace of the plan, including copies. The list must
+	// contain:
+	//   - those that the steps describe, resolve to or name as owners
+	//   - those that the CustomResourceDefinitions of the plan record
+	//   - all of the namespace if the plan failed, if one of its CustomResourceDefinitions has a conversion webhook, or if
+	//     a step describes a ClusterServiceVersion that spec does not name
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// CustomResourceDefinitions are those that the steps describe, and those that define the kinds of the other
-	// steps.
+	// CustomResourceDefinitions contains the definitions that the steps describe, and the definitions of the kinds of the
+	// other steps.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// APIServices are all APIServices except those that the API server creates for CustomResourceDefinitions. Gather
-	// reads them only if a step may add a version to an API group: a step for a definition that does not exist or, if
-	// the plan runs as a ServiceAccount, any open step for a definition. Such a step waits if the APIServices were
-	// not read.
+	// APIServices contains all APIServices except those that the API server creates for CustomResourceDefinitions. Gather
+	// reads them only if a step may add a version to an API group. Such a step describes a definition that does not exist.
+	// If the plan runs as a ServiceAccount, every open step for a definition may add a version. A step that may add a
+	// version waits if the APIServices were not read.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
-	// Alongside are the ClusterServiceVersions of other namespaces that the CustomResourceDefinitions of the plan
-	// record as installed alongside.
+	// Alongside contains the ClusterServiceVersions of other namespaces that are recorded in the CustomResourceDefinitions
+	// of the plan. OLM records them as installed alongside.
 	Alongside olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Announced are the ClusterServiceVersions of other namespaces that these definitions record, that do not exist
-	// yet, and that an unfinished InstallPlan will create.
+	// Announced contains the keys of ClusterServiceVersions of other namespaces that do not exist yet. The
+	// CustomResourceDefinitions of the plan record them, and an unfinished InstallPlan will create them.
 	Announced []types.NamespacedName
-	// Objects are the existing objects of all other steps.
+	// Objects contains the existing objects of all other steps.
 	Objects olmcore.Observed[olmcore.Object]
-	// ConfigMaps are the unpacked bundles that the steps reference. A plan that is being deleted needs them as well.
+	// ConfigMaps contains the unpacked bundles that the steps reference, also for a plan that is being deleted.
 	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
-	// PullSecrets are the Secrets of Config.OLMNamespace that Secret steps copy.
+	// PullSecrets contains the Secrets of Config.OLMNamespace that Secret steps copy.
 	PullSecrets olmcore.Observed[*corev1.Secret]
-	// CatalogSources are those of Config.OLMNamespace. A Secret is copied only if one of them lists it. They are
-	// needed, and read by Gather, only if there are PullSecrets and Config.CopyAnySecret is false.
+	// CatalogSources contains the CatalogSources of Config.OLMNamespace. A Secret is copied only if a CatalogSource lists
+	// it. The list is needed, and Gather reads it, only if there are PullSecrets and Config.CopyAnySecret is false.
 	CatalogSources olmcore.Observed[*v1alpha1.CatalogSource]
-	// ServiceAccount is the one that status.attenuatedServiceAccountRef of the plan names, or nil if it does not
-	// exist.
+	// ServiceAccount is the ServiceAccount that status.attenuatedServiceAccountRef of the plan names, or nil if it does
+	// not exist.
 	ServiceAccount *corev1.ServiceAccount
-	// RelatedPlans are the other InstallPlans of the namespace that contain a package of the plan. Plans with a
-	// common package run one after the other. Gather reads them only for a plan that has steps and may still run.
+	// RelatedPlans contains the other InstallPlans of the namespace that contain a package of the plan. Plans with a
+	// common package run one after the other. Gather reads RelatedPlans only for a plan that has steps and may still run.
 	RelatedPlans olmcore.Observed[*v1alpha1.InstallPlan]
-	// OtherPlans are the other InstallPlans of all namespaces that need one of ConfigMaps. Gather reads them only for
-	// a plan with ConfigMaps that is being deleted. If they were not read, the plan leaves its bundles to package
-	// sweep.
+	// OtherPlans contains the other InstallPlans, of all namespaces, that need one of the bundles in ConfigMaps. Gather
+	// reads OtherPlans only for a plan that is being deleted and has ConfigMaps. If OtherPlans were not read, the plan
+	// leaves its bundles to package sweep.
 	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
-	// CustomResources are the verdicts about the custom resources whose validity a new schema would change. The
-	// caller determines them from Outcome.SchemaChanges. If the list is incomplete, no step is refused because of
-	// custom resources.
+	// CustomResources contains the results of validating custom resources against new schemas. The caller computes them
+	// from Outcome.SchemaChanges. If the list is incomplete, no step is refused because of custom resources.
 	CustomResources olmcore.Observed[ResourceVerdict]
-	// LastRun contains the results of the last actions. It is optional.
+	// LastRun contains the results of the last actions. Optional.
 	LastRun olmcore.LastResults
-	// RBACChanged is true if a Role, RoleBinding or ServiceAccount of the namespace changed since the plan failed. It
-	// is optional.
+	// RBACChanged is true if a Role, RoleBinding or ServiceAccount of the namespace changed since the plan failed.
+	// Optional.
 	RBACChanged bool
 	// Config is the configuration. The zero value selects the defaults of OLM.
 	Config Config
@@ -92,14 +92,14 @@ type Input struct {
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Memory contains the decoded bundles that a plan references, so that the next call need not decode them again. It
-// is opaque and limited in size. It may be discarded.
+// Memory contains the decoded bundles that a plan references, so that the next call need not decode them again. A
+// Memory is opaque and limited in size. The caller may discard it.
 type Memory = step.Memory
 
-// ResourceVerdict is the result of validating one custom resource. Old and New are the validation errors under the
-// schema of Version before and after the change. A custom resource without errors may be omitted. If ReadError is
-// set, the custom resources of Version could not be read, and the change is refused. If Unread is positive, that
-// many custom resources were not validated.
+// ResourceVerdict is the result of validating one custom resource of a Version. Old contains the validation errors
+// under the schema before the change, and New contains those under the schema after the change. A custom resource
+// without errors may be omitted. If ReadError is set, the custom resources of Version could not be read, and the change
+// is refused. If Unread is positive, that many custom resources were not validated.
 type ResourceVerdict struct {
 	CustomResourceDefinition, Version string
 	Namespace, Name                   string
@@ -111,10 +111,10 @@ type ResourceVerdict struct {
 // SchemaChange requests the validation of custom resources, because a step changes the schemas of a
 // CustomResourceDefinition.
 type SchemaChange struct {
-	// Before is the existing definition, and After is the one of the step.
+	// Before is the existing definition, and After is the definition of the step.
 	Before, After *apiextensionsv1.CustomResourceDefinition
-	// Versions are the versions whose custom resources must be validated, sorted. They are served before and after
-	// the change, and their schemas differ.
+	// Versions contains the sorted versions whose custom resources must be validated. They are served before and after the
+	// change, and their schemas differ.
 	Versions []string
 }
 
@@ -183,7 +183,7 @@ func sameVerdicts(a, b olmcore.Observed[ResourceVerdict]) bool {
 	return apiequality.Semantic.DeepEqual(a, b)
 }
 
-// isComplete reports whether the plan is Complete and stays so. Then nothing but its relations matters.
+// isComplete reports whether the plan is Complete and stays so. Then the decision depends only on its relations.
 func (in *Input) isComplete() bool {
 	plan := in.InstallPlan
 	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete && plan.DeletionTimestamp == nil && !input.Terminating(in.Namespace)

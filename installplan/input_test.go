@@ -23,7 +23,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestInputErrors checks that errors name the field. It includes OLM's cases. It includes OLM's cases.
+// TestInputErrors checks that errors name the field. It includes OLM's cases.
 func TestInputErrors(t *testing.T) {
 	change := func(f func(*installplan.Input)) installplan.Input {
 		return input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, Started(time.Second)), f)

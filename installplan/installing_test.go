@@ -66,7 +66,7 @@ func outcomes(t *testing.T, in installplan.Input, class olmcore.ErrorClass) olmc
 }
 
 // TestFailedWritesHaveMessagesOfOLM checks for each kind the message about a rejected creation and a rejected update.
-// The class of the error is kept. It includes OLM's cases. It includes OLM's cases.
+// The class of the error is kept. It includes OLM's cases.
 func TestFailedWritesHaveMessagesOfOLM(t *testing.T) {
 	plain := func(group, kind string) *v1alpha1.Step {
 		return Step("", group, "v1", kind, "x", `{"metadata":{"name":"x","labels":{"ours":"new"}},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"x"}}`)
@@ -513,7 +513,7 @@ func TestFailedPlanStartsAgainWhenItsCauseIsGone(t *testing.T) {
 }
 
 // TestPhaseChangesEqualThoseOfOLM compares the whole status of plans in phase Installing with OLM's tests. It includes
-// OLM's cases. It includes OLM's cases.
+// OLM's cases.
 func TestPhaseChangesEqualThoseOfOLM(t *testing.T) {
 	const notFound = `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
 	fine := func() []*v1alpha1.Step { return []*v1alpha1.Step{WithStatus(NotPresent, CSVStep("a.v1"))} }

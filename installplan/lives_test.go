@@ -49,7 +49,7 @@ func releaseOf(n int, verbs ...string) olmcore.Operator {
 
 // TestUpgradeInstallsAndRemovesObjects checks that an upgrade installs the objects of the new bundle, whatever users
 // changed in the old ones. Objects of the old bundle alone are deleted with the old version, and all others with the
-// last one. It includes OLM's cases. It includes OLM's cases.
+// last one. It includes OLM's cases.
 func TestUpgradeInstallsAndRemovesObjects(t *testing.T) {
 	for name, c := range map[string]struct{ before, after []string }{
 		"permissions are widened":  {[]string{"get"}, []string{"get", "list"}},
@@ -102,7 +102,7 @@ func TestUpgradeInstallsAndRemovesObjects(t *testing.T) {
 }
 
 // TestDeletedPlanIsCreatedAgain checks that a plan that a user deletes while it waits for approval is created again
-// with the same content and the next generation. It includes OLM's cases. It includes OLM's cases.
+// with the same content and the next generation. It includes OLM's cases.
 func TestDeletedPlanIsCreatedAgain(t *testing.T) {
 	c := World(t, UserSubscription("a", Manual))
 	d := driven(t, c, 0, makers(Installs(Operator("a")), installplan.Config{}), plans(installplan.Config{}))
@@ -121,7 +121,7 @@ func TestDeletedPlanIsCreatedAgain(t *testing.T) {
 }
 
 // TestTenWorkersCreateOnePlan checks that ten workers with the same Input create one plan of generation 1, because the
-// API server accepts only the first of ten equal names. It includes OLM's cases. It includes OLM's cases.
+// API server accepts only the first of ten equal names. It includes OLM's cases.
 func TestTenWorkersCreateOnePlan(t *testing.T) {
 	c := World(t, UserSubscription("a"))
 	making := makers(Installs(Operator("a")), installplan.Config{})
@@ -151,7 +151,7 @@ func TestTenWorkersCreateOnePlan(t *testing.T) {
 }
 
 // TestUsedGenerationIsSkipped checks that a new plan and its Subscription get the next free generation. It includes
-// OLM's cases. It includes OLM's cases.
+// OLM's cases.
 func TestUsedGenerationIsSkipped(t *testing.T) {
 	foreign := Plan(Installing, []*v1alpha1.Step{CSVStep("other.v1")}, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil })
 	c := World(t, UserSubscription("a"), foreign)
@@ -165,7 +165,7 @@ func TestUsedGenerationIsSkipped(t *testing.T) {
 	require.Equal(t, []string{"a.v1"}, made.Spec.ClusterServiceVersionNames)
 }
 
-// TestVersionIsListedOnce checks a version with steps and a lookup. It includes OLM's cases. It includes OLM's cases.
+// TestVersionIsListedOnce checks a version with steps and a lookup. It includes OLM's cases.
 func TestVersionIsListedOnce(t *testing.T) {
 	o, cm := ImageOf(t, Rich())
 	cm.UID, cm.ResourceVersion = "", ""
@@ -178,7 +178,6 @@ func TestVersionIsListedOnce(t *testing.T) {
 }
 
 // TestStepsNameTheirCatalog checks that each step names its catalog, and the plan all of them. It includes OLM's cases.
-// It includes OLM's cases.
 func TestStepsNameTheirCatalog(t *testing.T) {
 	a, b := Operator("a", CRDObject("v1")), Operator("b")
 	b.Catalog = types.NamespacedName{Namespace: "there", Name: "warm"}

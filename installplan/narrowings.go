@@ -11,10 +11,14 @@ import (
 )
 
 // Narrowings returns the fields in which a change of a CustomResourceDefinition takes something away from its users,
-// for example spec.versions[v1].schema.openAPIV3Schema.properties[spec]. from is the definition before the change,
-// and to is the one after it. Neither may be nil. A change takes something away if it removes a served version,
-// rejects values that were valid, prunes fields that were kept, changes default values, or changes how custom
-// resources are stored or converted. A plan may not change a definition of another owner in this way.
+// for example spec.versions[v1].schema.openAPIV3Schema.properties[spec]. from is the definition before the change, and
+// to is the one after it. Neither may be nil. A plan may not change a definition of another owner in this way.
+// Narrowings reports these changes:
+//   - A served version is removed.
+//   - Values that were valid are rejected.
+//   - Fields that were kept are pruned.
+//   - Default values change.
+//   - Custom resources are stored or converted in another way.
 func Narrowings(from, to *apiextensionsv1.CustomResourceDefinition) iter.Seq[string] {
 	return step.Narrowings(from, to)
 }

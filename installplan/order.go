@@ -12,7 +12,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// mayStart reports whether the plan may start, run or be tried again, so that the order of plans matters.
+// mayStart reports whether the plan may start, run or be tried again, so that it depends on the order of plans.
 func (in *Input) mayStart() bool {
 	plan := in.InstallPlan
 	if plan.DeletionTimestamp != nil || !relation.HasSteps(plan) || relation.IsSuperseded(plan) {

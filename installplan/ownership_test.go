@@ -345,7 +345,7 @@ func TestLabelsAndOwnersMakeAnObjectManaged(t *testing.T) {
 }
 
 // TestMissingOwnerFailsThePlan checks that the plan fails after a minute, unless the owner is created in time. It
-// includes OLM's cases. It includes OLM's cases.
+// includes OLM's cases.
 func TestMissingOwnerFailsThePlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		comes time.Duration

@@ -18,27 +18,30 @@ import (
 // Outcome is the result of Reconcile: the actions to run, plus requests that only the caller can fulfil.
 type Outcome struct {
 	olmcore.Result
-	// SchemaChanges request the validation of custom resources against new schemas. The caller validates the custom
-	// resources of each version against both schemas, and calls Reconcile again with Input.CustomResources before it
-	// runs any action. Module installplan/crvalidation does that. A caller that runs the actions without validation
-	// lets the plan break custom resources. The list is empty if Input.CustomResources is complete.
+	// SchemaChanges contains requests to validate custom resources against new schemas. The caller validates the custom
+	// resources of each version against both schemas, and calls Reconcile again with Input.CustomResources before it runs
+	// any action. Module installplan/crvalidation does that. A caller that runs the actions without validation lets the
+	// plan break custom resources. The list is empty if Input.CustomResources is complete.
 	SchemaChanges []SchemaChange
-	// LostBundles are the lookups of the bundles that steps need and whose unpacked content is lost. The caller
-	// unpacks each again with package unpack. Meanwhile the plan applies nothing. It continues once the planned
-	// content exists, and fails if that takes too long.
+	// LostBundles contains a lookup for each bundle that is no longer unpacked although steps need its content. The caller
+	// unpacks these bundles again with package unpack. Until then, the plan applies nothing. The plan continues once the
+	// planned content exists, and fails if unpacking takes too long.
 	LostBundles []v1alpha1.BundleLookup
 	// Unpacked must be passed to the next call for the plan as Input.Unpacked, so that bundles are not decoded again.
-	// It is nil if no bundle was needed.
+	// Unpacked is nil if no bundle was needed.
 	Unpacked *Memory
-	// Checkpoint must be passed to the next call for the plan as Input.Checkpoint. It makes that call cheap if
-	// nothing changed. It is nil if the Outcome contains anything but RequeueAfter.
+	// Checkpoint must be passed to the next call for the plan as Input.Checkpoint. It makes that call cheap if nothing
+	// changed. Checkpoint is nil if the Outcome contains more than RequeueAfter and Unpacked.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Reconcile returns the next actions for one InstallPlan. There are three cases: a correction of the relations of
-// the plan, the cleanup of a deleted plan, or an update of the status followed by the objects of the steps in plan
-// order. Objects are written as the ServiceAccount of the plan, except CustomResourceDefinitions. A Complete plan
-// has actions only if its relations are wrong, or if the plan or its namespace is being deleted. The error is an
+// Reconcile returns the next actions for one InstallPlan. The actions are one of the following:
+//   - a correction of the relations of the plan
+//   - the cleanup of a deleted plan
+//   - an update of the status, followed by the objects of the steps in plan order
+//
+// Objects are written as the ServiceAccount of the plan, except CustomResourceDefinitions. A Complete plan has actions
+// only if its relations are wrong, or if the plan or its namespace is being deleted. The error is an
 // *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncInstallPlans and ExecutePlan.

@@ -497,9 +497,9 @@ func TestPlanIsAppliedInSeveralCalls(t *testing.T) {
 	require.Equal(t, Complete, statusOf(fourth, r).Phase)
 }
 
-// TestCleanupOfADeletedPlan checks that the bundle that only the deleted plan references is deleted first, and that its
-// finalizer is removed in a write of its own.
-func TestCleanupOfADeletedPlan(t *testing.T) {
+// TestDeletedPlanDeletesItsBundleBeforeItsFinalizer checks that a bundle that no other plan references is deleted
+// first. The finalizer of the plan is removed in a separate write.
+func TestDeletedPlanDeletesItsBundleBeforeItsFinalizer(t *testing.T) {
 	going := func(d time.Duration) *v1alpha1.InstallPlan {
 		s := CSVStep("etcd.v1")
 		s.Resource.Manifest = Reference()

@@ -20,7 +20,7 @@ import (
 
 type phase = v1alpha1.InstallPlanPhase
 
-// Sets of phases. A phase that the API does not have counts as none.
+// Sets of phases. A phase that the API does not have is treated as none.
 var (
 	none       = []phase{v1alpha1.InstallPlanPhaseNone}
 	requires   = []phase{v1alpha1.InstallPlanPhaseRequiresApproval}
@@ -202,7 +202,7 @@ func (f *facts) removeFinalizer(cause olmcore.Cause) []olmcore.Action {
 	return []olmcore.Action{olmcore.UpdateOf(f.plan, after, cause)}
 }
 
-// leftBehind reports what a deleted plan leaves behind because its cleanup did not end in time.
+// leftBehind reports the objects and annotations that remain because the cleanup of a deleted plan did not end in time.
 func (f *facts) leftBehind(marked []*v1alpha1.Subscription, bundles []*corev1.ConfigMap) (diagnostics []olmcore.Diagnostic) {
 	const path = "metadata.finalizers"
 	if len(marked) > 0 {
@@ -223,7 +223,7 @@ func joinNames[T olmcore.Object](objects []T) string {
 	return strings.Join(names, ", ")
 }
 
-// cleanupActions returns the writes that remove what a deleted plan leaves behind.
+// cleanupActions returns the writes that remove the bundles and annotations of a deleted plan.
 func (f *facts) cleanupActions(marked []*v1alpha1.Subscription, bundles []*corev1.ConfigMap) (actions []olmcore.Action) {
 	for _, s := range marked {
 		cause := olmcore.Cause{Reason: ReasonPlanDeleted, Message: "the InstallPlan that generated it is being deleted"}

@@ -11,12 +11,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// State is what a plan is doing, in more detail than its phase. It is the name of the table row that decided.
+// State is the state of a plan, in more detail than its phase. A State is the name of a row in the table that decides
+// about plans.
 type State string
 
 // States, in the order in which their rows are tried.
 const (
-	// StateDeleting means that the plan is being deleted. What it leaves behind is cleaned up.
+	// StateDeleting means that the plan is being deleted. Its unpacked bundles and its annotations on Subscriptions are
+	// cleaned up.
 	StateDeleting State = "Deleting"
 	// StateNamespaceTerminating means that the namespace of the plan is being deleted.
 	StateNamespaceTerminating State = "NamespaceTerminating"
@@ -37,8 +39,8 @@ const (
 	StateSuperseded State = "Superseded"
 	// StateCheckFailed means that the OperatorGroup of the namespace does not allow the plan to continue.
 	StateCheckFailed State = "CheckFailed"
-	// StateServiceAccountChanged means that the ServiceAccount of the plan is recorded in its status before it
-	// continues.
+	// StateServiceAccountChanged means that the status of the plan must be updated with its current ServiceAccount before
+	// the plan continues.
 	StateServiceAccountChanged State = "ServiceAccountChanged"
 	// StatePhaseUnknown means that the phase of the plan is empty or unknown.
 	StatePhaseUnknown State = "PhaseUnknown"
@@ -52,7 +54,7 @@ const (
 	StateStarting State = "Starting"
 	// StateFailing means that the plan fails, because a step was refused or failed for too long.
 	StateFailing State = "Failing"
-	// StateRetrying means that a step was refused or failed. It is retried until its timeout.
+	// StateRetrying means that a step was refused or failed. The step is retried until its timeout.
 	StateRetrying State = "Retrying"
 	// StateWaiting means that a step waits for the cluster, or the plan waits for an earlier plan.
 	StateWaiting State = "Waiting"
@@ -62,28 +64,28 @@ const (
 	StateCompleting State = "Completing"
 )
 
-// Phases returns the phase graph, which is derived from the table of rows. By is the State in which a plan takes an
-// edge. By is "" for the two edges that package create takes.
+// Phases returns the graph of InstallPlan phases. The field By of an edge is the State in which a plan changes its
+// phase. By is empty for the two edges of package create, which sets the first phase.
 func Phases() olmcore.Graph[v1alpha1.InstallPlanPhase] {
 	created := olmcore.GraphOf(everyPhase, []rule{{From: none, To: slices.Concat(requires, installing)}})
 	return slices.Concat(created, olmcore.GraphOf(everyPhase, rules))
 }
 
-// Assessment is the decision about a plan, without the actions.
+// Assessment contains the decision about a plan, without the actions.
 type Assessment struct {
-	// State is the state of the plan, which is the name of the table row that decided.
+	// State is the state of the plan.
 	State State
 	// Phase is the new phase of the plan.
 	Phase v1alpha1.InstallPlanPhase
-	// Message is the new status.message: what the plan waits for, or why it failed. It is "" if there is nothing to
-	// report.
+	// Message is the new status.message. The message explains what the plan waits for or why it failed. Message may be
+	// empty.
 	Message string
 	// RequeueAfter is the time until the next call, as in olmcore.Result. 0 means no deadline.
 	RequeueAfter time.Duration
 }
 
-// Assess returns what Reconcile decides about a plan, as if its owner references, labels and finalizer were correct.
-// Plans that OLM created may lack them. The error is an *olmcore.InputError.
+// Assess returns the decision of Reconcile about a plan. Assess assumes that the owner references, labels and finalizer
+// of the plan are correct, because plans that OLM created may lack them. The error is an *olmcore.InputError.
 func Assess(in Input) (Assessment, error) {
 	if err := in.validate(); err != nil {
 		return Assessment{}, err

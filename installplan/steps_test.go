@@ -387,7 +387,7 @@ func TestGeneratedSubscriptionIsCreatedBeforeTheVersion(t *testing.T) {
 }
 
 // TestPlansAreExecuted executes the steps of OLM's tests on existing objects, and compares whole objects. It includes
-// OLM's cases. It includes OLM's cases.
+// OLM's cases.
 func TestPlansAreExecuted(t *testing.T) {
 	const (
 		service    = `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: None, ports: [{port: 80}]}}`
@@ -480,7 +480,7 @@ func TestPlansAreExecuted(t *testing.T) {
 }
 
 // TestSupportedKinds checks the kinds that are supported in addition to those with a row in kinds.Known, for any group.
-// It includes OLM's cases. It includes OLM's cases.
+// It includes OLM's cases.
 func TestSupportedKinds(t *testing.T) {
 	supported := map[string]bool{
 		"PrometheusRule": true, "ServiceMonitor": true, "PodDisruptionBudget": true, "PriorityClass": true, "VerticalPodAutoscaler": true,

@@ -38,8 +38,7 @@ func mergedMeta(name string) metav1.ObjectMeta {
 
 const oursMeta = `"metadata":{"name":"x","labels":{"ours":"new"},"annotations":{"ours":"new"}}`
 
-// TestServiceAccountsAreMerged compares whole ServiceAccounts after a step. It includes OLM's cases. It includes OLM's
-// cases.
+// TestServiceAccountsAreMerged compares whole ServiceAccounts after a step. It includes OLM's cases.
 func TestServiceAccountsAreMerged(t *testing.T) {
 	type account = corev1.ServiceAccount
 	owner := func(name string, controller bool) metav1.OwnerReference {
@@ -286,7 +285,7 @@ func TestObjectIsReplacedIfAnImmutableFieldDiffers(t *testing.T) {
 }
 
 // TestTwoStepsOfOneObjectAreOneAction checks that the action contains the content of both steps. It includes OLM's
-// cases. It includes OLM's cases.
+// cases.
 func TestTwoStepsOfOneObjectAreOneAction(t *testing.T) {
 	first := Step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"a":"1","b":"1"}},"imagePullSecrets":[{"name":"one"}]}`)
 	second := Step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"b":"2"}},"imagePullSecrets":[{"name":"two"}]}`)

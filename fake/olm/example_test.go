@@ -45,6 +45,6 @@ func ExampleOLM() {
 	}
 	// Output:
 	// create Pod replaces community-qjzoqdqnso: node a is unreachable
-	// delete Pod another Pod serves; node a is unreachable
+	// delete Pod node a is unreachable, and another Pod serves
 	// delete Pod node a is unreachable
 }

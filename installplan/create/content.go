@@ -24,7 +24,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// content is what a plan of a resolution installs, and what prevents it.
+// content contains the steps of the plan of a resolution, and the problems that prevent the plan.
 type content struct {
 	steps []*v1alpha1.Step
 	// lookups contains the images of the unpacked bundles that steps reference.

@@ -16,7 +16,7 @@ import (
 )
 
 // Gather reads the Input of Plan for a namespace. The caller sets Now, and Owners if it needs them. Any failed read is
-// an error, also of a kind that the Reader does not read.
+// an error. It is also an error if the Reader does not read a kind.
 func Gather(
 	ctx context.Context, r olmcore.Reader, namespace string, resolution olmcore.Resolution, config installplan.Config,
 ) (Input, error) {

@@ -19,24 +19,24 @@ import (
 // Input contains all data that Plan uses: one snapshot of a namespace, and the resolution that was computed from it.
 // Gather fills all fields except Now and Owners. Every list must be complete.
 type Input struct {
-	// Now is the time of this call, and Namespace the namespace of the plan. Both are required.
+	// Now is the time of this call, and Namespace is the namespace of the plan. Both are required.
 	Now       time.Time
 	Namespace string
 	// Resolution contains the versions to install.
 	Resolution olmcore.Resolution
-	// Owners contains the names of the Subscriptions that the plan is created for: Set.Subscriptions of the Set with
-	// this Resolution. If it is nil, the plan is created for all Subscriptions of the namespace, as in OLM.
+	// Owners contains the names of the Subscriptions that the plan is created for. If the Resolution is that of a Set,
+	// pass Set.Subscriptions. If Owners is nil, the plan is created for all Subscriptions of the namespace, as in OLM.
 	Owners []string
 	// Subscriptions and InstallPlans contain all objects of the namespace.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	InstallPlans  olmcore.Observed[*v1alpha1.InstallPlan]
-	// OperatorGroups contains all OperatorGroups of the namespace. The plan is installed with the ServiceAccount that
-	// they specify now, or not at all.
+	// OperatorGroups contains all OperatorGroups of the namespace. The plan records the ServiceAccount that they specify.
+	// It is not installed with another ServiceAccount.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// ClusterServiceVersions contains those of the namespace that have the name of a version in the resolution.
+	// ClusterServiceVersions contains the ClusterServiceVersions of the namespace that have the name of a version in the
+	// resolution.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// ConfigMaps contains the ConfigMaps with the unpacked bundles of the resolution. They are in the namespaces of the
-	// catalogs.
+	// ConfigMaps contains the unpacked bundles of the resolution. These ConfigMaps are in the namespaces of the catalogs.
 	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
 	Config     installplan.Config
 }
@@ -44,19 +44,20 @@ type Input struct {
 // Outcome is the result of Plan: the writes, and the plan that the Subscriptions of the resolution should reference.
 type Outcome struct {
 	olmcore.Result
-	// Plan references the plan of the resolution. It is zero until the plan is observed.
+	// Plan references the plan of the resolution. The reference is zero until the plan is observed.
 	Plan olmcore.Ref
-	// Subscriptions contains the sorted names of the Subscriptions that should reference Plan. These are the
-	// Subscriptions that the resolution changes. Plan writes the steps only after they reference it. They also include
-	// Subscriptions that wait for a version of this plan, but reference a plan that will not install it.
+	// Subscriptions contains the sorted names of the Subscriptions that should reference Plan:
+	//   - Subscriptions that the resolution changes. The steps of the plan are written only after these reference the
+	//     plan.
+	//   - Subscriptions that wait for a version of the plan, but reference another plan that will not install it.
 	Subscriptions []string
 	// Generation is the plan's spec.generation. Write it to status.installPlanGeneration of the Subscriptions.
 	Generation int
 	// Lookups contains the bundle images that package unpack must unpack first, sorted by operator. No plan is created
 	// before all of them are unpacked.
 	Lookups []v1alpha1.BundleLookup
-	// Refused explains why the resolution cannot have a plan, for the condition BundleUnpackFailed. Its reason is
-	// ReasonErrorPreventedUnpacking or ReasonPlanTooLarge. It is zero if a plan is possible or not needed.
+	// Refused explains why the resolution cannot have a plan. Report it in the condition BundleUnpackFailed. Its reason is
+	// ReasonErrorPreventedUnpacking or ReasonPlanTooLarge. Refused is zero if a plan is possible or not needed.
 	Refused olmcore.Cause
 }
 

@@ -22,15 +22,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Plan returns the writes that create the InstallPlan of a resolution, or that make an existing plan with the same
-// content its plan. An existing plan is found by the hash of its content. So repeated calls, other controllers and a
-// crash between two writes all lead to one plan that all of its Subscriptions own. First, the plan is created without
-// status, so no controller installs it. Its status is written once the plan is observed, and every Subscription that
-// the resolution changes references it. The zero Outcome means that there is nothing to install. The error is an
-// *olmcore.InputError.
+// Plan returns the writes that create the InstallPlan of a resolution. If a plan with the same content exists, the
+// writes make it the plan of the resolution. Plan finds an existing plan by the hash of its content. So repeated calls,
+// other controllers and a crash between two writes all lead to one plan that all of its Subscriptions own. First, the
+// plan is created without status, so no controller installs it. Its status is written once the plan is observed, and
+// every Subscription that the resolution changes references it. The zero Outcome means that there is nothing to
+// install. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, ensureInstallPlan and createInstallPlan.
-// Differs: OLM reuses any plan of the same generation, without comparing its content or owners. It writes the
+// Differs: OLM reuses any plan of the same generation, without comparing its content or owners. OLM writes the
 // references of the Subscriptions last.
 func Plan(in Input) (Outcome, error) {
 	if err := in.validate(); err != nil {
@@ -51,7 +51,7 @@ func decide(in Input) Outcome {
 	switch {
 	case f.stale(plan):
 		return Outcome{Result: diagnosed(in.diagnose(nil, olmcore.Warning, ReasonStaleResolution,
-			"the resolution was computed from other Subscriptions than those of namespace %s now", in.Namespace))}
+			"the Subscriptions of namespace %s changed after the resolution was computed", in.Namespace))}
 	case plan != nil:
 		return reusePlan(f, plan)
 	case f.wanted():

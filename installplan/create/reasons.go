@@ -14,9 +14,9 @@ const (
 	ReasonPlanReady = "PlanReady"
 )
 
-// ReasonErrorPreventedUnpacking means that the bundle of a Subscription cannot be installed. It is the reason of
-// Outcome.Refused and of the condition BundleUnpackFailed, as in OLM. Ask the author to correct the bundle that the
-// message names.
+// ReasonErrorPreventedUnpacking means that the bundle of a Subscription cannot be installed. Outcome.Refused and the
+// condition BundleUnpackFailed have this reason, as in OLM. Ask the author to correct the bundle that the message
+// names.
 const ReasonErrorPreventedUnpacking = "ErrorPreventedUnpacking"
 
 // Reasons of diagnostics.
@@ -38,21 +38,21 @@ const (
 	// contains its size and the largest steps. The Subscriptions report it in the condition BundleUnpackFailed. Ask the
 	// author to make the manifests smaller or to serve the bundle as an image.
 	ReasonPlanTooLarge = "PlanTooLarge"
-	// ReasonManualBecauseOf means that the plan needs approval because of a Subscription that it does not change.
+	// ReasonManualBecauseOf means that the plan needs approval because of a Subscription that the plan does not change.
 	// Approve the plan, move that Subscription to another namespace, or set Config.SeparatePlans.
 	ReasonManualBecauseOf = "ManualBecauseOf"
-	// ReasonLabelImpossible means that the name of a package cannot be part of a label key, so the plan has no label
-	// for it. Find the plan by its owners instead.
+	// ReasonLabelImpossible means that the name of a package cannot be part of a label key, so the plan has no label for
+	// the package. Find the plan by its owners instead.
 	ReasonLabelImpossible = "LabelImpossible"
-	// ReasonPlanNotVisible means that a Subscription references a plan with this content that is not observed. Or such
-	// a plan has just completed, and its versions are not observed. The cache may be stale, so Plan waits before it
-	// creates the plan again. Nothing to do for the user.
+	// ReasonPlanNotVisible means that the cache may be stale, so Plan waits before it creates the plan again. This happens
+	// if a Subscription references a plan with the same content that is not observed. It also happens if such a plan has
+	// just completed and its versions are not observed. Nothing to do for the user.
 	ReasonPlanNotVisible = "PlanNotVisible"
-	// ReasonPlansOfSetsAwaited means that another manager, with Config.SeparatePlans, created plans that already
-	// install every version. This manager runs without the option, and waits up to 5 minutes for them. Nothing to do
-	// for the user.
+	// ReasonPlansOfSetsAwaited means that another manager, with Config.SeparatePlans, created plans that already install
+	// every version. This manager runs without the option, and waits up to 5 minutes for these plans. Nothing to do for
+	// the user.
 	ReasonPlansOfSetsAwaited = "PlansOfSetsAwaited"
-	// ReasonReferencesAwaited means that a Subscription that the plan changes does not reference it yet. Its steps are
-	// not written until it does. Nothing to do for the user.
+	// ReasonReferencesAwaited means that a Subscription that the plan changes does not reference the plan yet. The steps
+	// of the plan are written once it does. Nothing to do for the user.
 	ReasonReferencesAwaited = "ReferencesAwaited"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Set is the part of a Resolution for Subscriptions that depend on each other. It gets an InstallPlan of its own: see
-// installplan.Config.SeparatePlans.
+// Set is the part of a Resolution for Subscriptions that depend on each other. Each Set gets its own InstallPlan if
+// installplan.Config.SeparatePlans is set.
 type Set struct {
 	// Resolution contains the Operators and the Generated Subscriptions of the set. Its Observed and Decisions are
 	// those of the whole namespace.
@@ -31,7 +31,8 @@ type Set struct {
 // A Subscription is in the set of the operators that satisfy it and of the version that it follows. If its installed
 // version requires operators, it is also in their set. A generated Subscription is in the set of its version. A
 // Subscription for which the resolution installs nothing is in no set. If an operator belongs to no Subscription, any
-// Subscription may need it. Then there is only one set, with everything. A failed resolution has no sets.
+// Subscription may need it. Then there is only one set, which contains the whole resolution. A failed resolution has no
+// sets.
 func Sets(r olmcore.Resolution) []Set {
 	if r.Failure != nil {
 		return nil

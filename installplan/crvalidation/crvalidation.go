@@ -44,15 +44,15 @@ type limits struct {
 	pairs               int   // of entries that lists without duplicates compare: some seconds
 }
 
-// Judge validates the custom resources of all namespaces for every version in changes. It returns one verdict for each
-// resource that the new schema rejects, sorted by CRD, version, namespace and name. It validates as the API server
-// does. A resource is pruned and defaulted first. Then types, limits, list types, embedded metadata and CEL rules are
-// checked, except transition rules, which compare with an older state. A CRD that is not Established is skipped,
-// because it has no resources.
+// Judge validates the custom resources of all namespaces for every version in changes. Judge returns one verdict for
+// each resource that the new schema rejects, sorted by CRD, version, namespace and name. Judge validates as the API
+// server does. A resource is pruned and defaulted first. Then types, limits, list types, embedded metadata and CEL
+// rules are checked, except transition rules, which compare with an older state. A CRD that is not Established is
+// skipped, because it has no resources.
 //
 // If resources of a version cannot be read, a verdict with a ReadError reports it. At most 10,000 resources of a
-// version are validated, and fewer if their CEL rules and lists are expensive. A verdict with Unread reports how many
-// are left. The error is the error of ctx, or an *olmcore.InputError.
+// version are validated. The limit is lower if their CEL rules and lists are expensive. A verdict with Unread reports
+// the number of resources that were not validated. The error is the error of ctx, or an *olmcore.InputError.
 //
 // The Reader returns all resources of a version at once. Use [Live] to read an API server in pages.
 //

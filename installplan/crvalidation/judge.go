@@ -25,8 +25,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// pairsIn returns how many pairs of entries the lists in a value have. It counts lists that are sets or maps in their
-// schema, or all lists. Short lists do not count.
+// pairsIn returns the number of pairs of entries in the lists of a value. If all is false, lists that are neither sets
+// nor maps in their schema are ignored. Short lists are always ignored.
 func pairsIn(value any, s *structuralschema.Structural, all bool) (pairs int) {
 	if s == nil {
 		s = &structuralschema.Structural{}
@@ -79,12 +79,12 @@ func newJudge(crd *apiextensionsv1.CustomResourceDefinition, version string) *ju
 	// The converted schema shares parts with the original, and defaulting returns these parts.
 	from := crd.Spec.Versions[i].Schema.OpenAPIV3Schema.DeepCopy()
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(from, &props, nil); err != nil {
-		j.problem = "its schema cannot be read: " + err.Error()
+		j.problem = "the schema of version " + version + " cannot be read: " + err.Error()
 		return j
 	}
 	var err error
 	if j.schema, _, err = validation.NewSchemaValidator(&props); err != nil {
-		j.problem = "its schema cannot be read: " + err.Error()
+		j.problem = "the schema of version " + version + " cannot be read: " + err.Error()
 		return j
 	}
 	// An API server rejects such schemas.

@@ -21,16 +21,16 @@ import (
 )
 
 // Pager lists the objects of a kind in all namespaces, in pages. olmdynamic.Cluster implements it. A page is the JSON
-// list of the API server. It is not decoded as a whole, because decoded objects may be thirty times as large.
+// list of the API server. The list is not decoded as a whole, because decoded objects may be thirty times as large.
 type Pager interface {
 	// ListPage returns a list of at most limit objects. from is metadata.continue of the previous page, or empty for
 	// the first page.
 	ListPage(ctx context.Context, gvk schema.GroupVersionKind, limit int, from string) ([]byte, error)
 }
 
-// Live returns a function for controllers.Options.Judge that works as Judge does, but reads the resources from p in
-// pages. It ignores the Reader that it is called with, which may be a cache. It keeps at most one page in memory, and
-// reads only the pages that it validates.
+// Live returns a function for controllers.Options.Judge. The function works like Judge, but reads the resources from p
+// in pages. The function ignores its Reader, which may be a cache. It keeps at most one page in memory, and reads only
+// the pages that it validates.
 func Live(p Pager) func(context.Context, olmcore.Reader, []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
 	return func(ctx context.Context, _ olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
 		return judgeWithin(ctx, inPages(p), changes, maxResources, maxFindings)

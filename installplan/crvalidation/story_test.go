@@ -136,8 +136,8 @@ func TestUpgradeThatInvalidatesACustomResourceIsRefused(t *testing.T) {
 	require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, "ops", "cron.v2"))
 }
 
-// TestUpgradeWithValidCustomResourcesIsInstalled checks upgrades without an invalid custom resource within the limits.
-// The plan reports custom resources beyond the limits.
+// TestUpgradeWithValidCustomResourcesIsInstalled checks that an upgrade is installed if all validated custom resources
+// are valid. The plan reports custom resources beyond the limits.
 func TestUpgradeWithValidCustomResourcesIsInstalled(t *testing.T) {
 	head := cronVersion(t, 1, "")
 	c, d := cluster(t, &head, 1)

@@ -39,8 +39,8 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	return slices.Compact(keys)
 }
 
-// Terms calls add with each index term of an InstallPlan. If a change affects the plan, at least one of these terms is
-// in the Terms of Concerned.
+// Terms calls add with each index term of an InstallPlan. For every object whose change affects the plan, Concerned
+// returns at least one of these terms.
 func Terms(p *v1alpha1.InstallPlan, add func(olmcore.Term)) {
 	for _, s := range p.Status.Plan {
 		if !leavesObject(s) {
@@ -67,9 +67,9 @@ func ofObject(key olmcore.Key) olmcore.Term {
 	return olmcore.Term{Of: key.Kind + "." + key.Group, Value: key.Name}
 }
 
-// Concerned returns a test for the InstallPlans that a change of a cluster-scoped object affects. A plan is affected if
-// it has a step for the object, or for a kind that the object defines. Use the test to find the namespaces to sweep.
-// Affected cannot narrow them, because it returns the zero key for such an object.
+// Concerned returns a test for the InstallPlans that are affected by a change of a cluster-scoped object. A plan is
+// affected if it has a step for the object, or for a kind that the object defines. Affected returns the zero key for
+// such an object. Use the test to select the namespaces to sweep.
 func Concerned(o olmcore.Object) olmcore.Concern[*v1alpha1.InstallPlan] {
 	key := olmcore.KeyOf(o)
 	terms := []olmcore.Term{ofObject(key)}

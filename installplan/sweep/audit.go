@@ -166,8 +166,8 @@ func auditCollisions(kept []plan) (found []olmcore.Diagnostic) {
 	}
 	for _, set := range plans.OfOneGeneration(all, packagesOf) {
 		last := set[len(set)-1]
-		others := plans.Names(set[:len(set)-1], "has", "have")
-		found = append(found, warn(ReasonPlansCollide, last, "%s generation %d too", others, last.Spec.Generation))
+		others := plans.Names(set[:len(set)-1], "has the same generation", "have the same generation")
+		found = append(found, warn(ReasonPlansCollide, last, "%s %d", others, last.Spec.Generation))
 	}
 	for _, set := range plans.Colliding(unfinished, contentHash) {
 		const one, many = "has the same content and is not finished either", "have the same content and are not finished either"

@@ -149,25 +149,25 @@ func TestPlansOfOneGenerationAreReportedOnceForEachSet(t *testing.T) {
 		"three sets": {plans: []olmcore.Object{ofSet(1, "a"), ofSet(2, "b"), ofSet(3, "c")}},
 		"the last two share a package": {
 			plans: []olmcore.Object{ofSet(1, "a"), ofSet(2, "b"), ofSet(3, "b")},
-			want:  map[string]string{"install-3": "InstallPlan install-2 has generation 1 too"},
+			want:  map[string]string{"install-3": "InstallPlan install-2 has the same generation 1"},
 		},
 		"three of one package": {
 			plans: []olmcore.Object{ofSet(1, "a"), ofSet(2, "a"), ofSet(3, "a")},
-			want:  map[string]string{"install-3": "InstallPlans install-1 and install-2 have generation 1 too"},
+			want:  map[string]string{"install-3": "InstallPlans install-1 and install-2 have the same generation 1"},
 		},
 		"the third joins two": {
 			plans: []olmcore.Object{ofSet(1, "a"), ofSet(2, "b"), ofSet(3, "a,b")},
-			want:  map[string]string{"install-3": "InstallPlans install-1 and install-2 have generation 1 too"},
+			want:  map[string]string{"install-3": "InstallPlans install-1 and install-2 have the same generation 1"},
 		},
 		"two packages twice": {
 			plans: []olmcore.Object{ofSet(1, "a"), ofSet(2, "b"), ofSet(3, "a"), ofSet(5, "b")},
 			want: map[string]string{
-				"install-3": "InstallPlan install-1 has generation 1 too", "install-5": "InstallPlan install-2 has generation 1 too",
+				"install-3": "InstallPlan install-1 has the same generation 1", "install-5": "InstallPlan install-2 has the same generation 1",
 			},
 		},
 		"a plan of all sets": {
 			plans: []olmcore.Object{ofSet(1, "a"), ofSet(2, "b"), ofSet(3, "c"), shared},
-			want:  map[string]string{"install-4": "InstallPlans install-1, install-2 and install-3 have generation 1 too"},
+			want:  map[string]string{"install-4": "InstallPlans install-1, install-2 and install-3 have the same generation 1"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,8 +186,9 @@ func TestPlansOfOneGenerationAreReportedOnceForEachSet(t *testing.T) {
 	}
 }
 
-// TestPlansOfOneContentAreReportedOnce checks that unfinished plans with the same content are reported once, by name.
-func TestPlansOfOneContentAreReportedOnce(t *testing.T) {
+// TestPlansWithTheSameContentAreReportedOnce checks that the diagnostic names all unfinished plans with the same
+// content.
+func TestPlansWithTheSameContentAreReportedOnce(t *testing.T) {
 	var objects []olmcore.Object
 	for number := range 3 {
 		p := Owned(Numbered(number+1, RequiresApproval), Subscription("a"))

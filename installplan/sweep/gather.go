@@ -25,8 +25,8 @@ import (
 var managed = labels.SelectorFromSet(labels.Set{olmcore.LabelManaged: "true"})
 
 // Gather reads the Input of Reconcile for a namespace. The caller sets Now, Lookups and Checkpoint. OtherPlans contains
-// the plans of other namespaces that need an unpacked bundle of this namespace. Any failed read is an error. So are
-// Subscriptions or InstallPlans that the Reader does not read.
+// the plans of other namespaces that need an unpacked bundle of this namespace. Any failed read is an error. It is also
+// an error if the Reader does not read Subscriptions or InstallPlans.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, config installplan.Config) (Input, error) {
 	in := Input{Namespace: namespace, Config: config}
 	var err error

@@ -21,22 +21,22 @@ import (
 // Input contains all data that Reconcile uses: one snapshot of a namespace. Gather fills all fields except Now, Lookups
 // and Checkpoint.
 type Input struct {
-	// Now is the time of this call, and Namespace the namespace to sweep. Both are required.
+	// Now is the time of this call, and Namespace is the namespace to sweep. Both are required.
 	Now       time.Time
 	Namespace string
-	// Namespaces contains the Namespace object, or nothing if it does not exist. Reconcile changes nothing while the
-	// namespace is Terminating or this list is incomplete.
+	// Namespaces contains the Namespace object. The list is empty if the Namespace does not exist. Reconcile changes
+	// nothing while the Namespace is Terminating or the list is incomplete.
 	Namespaces olmcore.Observed[*corev1.Namespace]
 	// Subscriptions and InstallPlans contain all objects of the namespace. Both lists must be complete.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	InstallPlans  olmcore.Observed[*v1alpha1.InstallPlan]
-	// Steps contains the observed objects of the steps of plans that are Complete and that a Subscription references.
-	// The objects of a plan without an entry are not checked.
+	// Steps contains an entry for each Complete plan that a Subscription references, with the observed objects of its
+	// steps. The objects of a plan without an entry are not checked.
 	Steps []StepObjects
 	// ConfigMaps contains the ConfigMaps of the namespace with unpacked bundles.
 	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
-	// OtherPlans contains the InstallPlans of other namespaces that need one of ConfigMaps. If the list is incomplete,
-	// none of ConfigMaps is deleted. It is needed, and read by Gather, only if there are ConfigMaps.
+	// OtherPlans contains the InstallPlans of other namespaces that need one of the bundles in ConfigMaps. If OtherPlans
+	// is incomplete, no ConfigMap is deleted. The list is needed, and Gather reads it, only if there are ConfigMaps.
 	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	// Lookups contains the bundles that the caller is unpacking for any namespace. Their ConfigMaps are not deleted.
 	Lookups []v1alpha1.BundleLookup
@@ -51,7 +51,7 @@ type StepObjects struct {
 	// InstallPlan is the UID of the plan.
 	InstallPlan types.UID
 	Objects     []olmcore.Object
-	// Unread is a kind of object that was not read, or zero. If it is set, missing objects of the plan are not
+	// Unread is a kind of object that was not read, or zero. If Unread is set, missing objects of the plan are not
 	// reported.
 	Unread schema.GroupVersionKind
 }

@@ -11,18 +11,18 @@ const (
 	// ReasonPlanHistory means that an old plan is deleted, because there are more plans than are kept and no
 	// Subscription needs it. Nothing to do.
 	ReasonPlanHistory = "PlanHistory"
-	// ReasonPlanWithoutStatus means that the plan has no steps long after its creation. It is deleted if no
+	// ReasonPlanWithoutStatus means that the plan has no steps long after its creation. The plan is deleted if no
 	// Subscription references it. Otherwise, check that the controllers run, or delete the plan.
 	ReasonPlanWithoutStatus = "PlanWithoutStatus"
-	// ReasonTooManyActivePlans means that more plans than are kept wait for approval or are being installed. Approve or
-	// delete those that wait.
+	// ReasonTooManyActivePlans means that too many plans wait for approval or are being installed. The limit is
+	// installplan.Config.MaxInstallPlans. Approve or delete the plans that wait.
 	ReasonTooManyActivePlans = "TooManyActivePlans"
 	// ReasonOwnerReferenceMissing means that a plan lacks an owner reference to one of its Subscriptions. The reference
 	// is added. Nothing to do.
 	ReasonOwnerReferenceMissing = "OwnerReferenceMissing"
-	// ReasonOwnerReferenceStale means that a plan has an owner reference to a deleted Subscription that had the name of
-	// an existing one. The garbage collector of Kubernetes removes the reference once an existing Subscription owns the
-	// plan. Nothing to do.
+	// ReasonOwnerReferenceStale means that a plan has an owner reference to a deleted Subscription. Another Subscription
+	// has the same name now. The garbage collector of Kubernetes removes the reference once an existing Subscription owns
+	// the plan. Nothing to do.
 	ReasonOwnerReferenceStale = "OwnerReferenceStale"
 	// ReasonOwnerReferenceDuplicate means that a plan has the same owner reference twice. One of them is removed.
 	// Nothing to do.
@@ -30,14 +30,14 @@ const (
 	// ReasonGeneratedOwnerMissing means that a plan lacks an owner reference to a Subscription that it created. The
 	// reference is added. Nothing to do.
 	ReasonGeneratedOwnerMissing = "GeneratedOwnerMissing"
-	// ReasonPlanWithoutOwner means that no Subscription owns the plan. Its Subscriptions, or those that its labels
-	// prove, become its owners. If there are none, delete the plan.
+	// ReasonPlanWithoutOwner means that no Subscription owns the plan. Subscriptions that belong to the plan according to
+	// its status or labels become its owners. If there are none, delete the plan.
 	ReasonPlanWithoutOwner = "PlanWithoutOwner"
 	// ReasonComponentLabelMissing means that a plan lacks the label of a package that it installs. The label is added.
 	// Nothing to do.
 	ReasonComponentLabelMissing = "ComponentLabelMissing"
 	// ReasonComponentLabelUnused means that a plan has the label of a package that no Subscription of the namespace
-	// follows. It is harmless. Remove the label if you do not want it.
+	// follows. The label is harmless. You may remove it.
 	ReasonComponentLabelUnused = "ComponentLabelUnused"
 	// ReasonPlanReferenceDangling means that the plan that a Subscription references does not exist. Package
 	// subscription resolves again. Nothing to do.
@@ -49,12 +49,12 @@ const (
 	// subscription handles this. Nothing to do.
 	ReasonCurrentCSVNotInPlan = "CurrentCSVNotInPlan"
 	// ReasonPlansCollide means that several plans have the same generation, or several unfinished plans have the same
-	// content. Delete those that no Subscription references.
+	// content. Delete the plans that no Subscription references.
 	ReasonPlansCollide = "PlansCollide"
 	// ReasonUnpackedBundleUnused means that an unpacked bundle is deleted because no plan references it. Nothing to do.
 	ReasonUnpackedBundleUnused = "UnpackedBundleUnused"
-	// ReasonStepObjectAbsent means that an object that a Complete plan installed does not exist any more. A
-	// Subscription references the plan. To install the object again, delete the ClusterServiceVersion and the
-	// Subscription, and create the Subscription again.
+	// ReasonStepObjectAbsent means that an object of a Complete plan does not exist any more, although a Subscription
+	// references the plan. To install the object again, delete the ClusterServiceVersion and the Subscription, and create
+	// the Subscription again.
 	ReasonStepObjectAbsent = "StepObjectAbsent"
 )

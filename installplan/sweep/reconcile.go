@@ -28,7 +28,7 @@ import (
 // zero Result if there is nothing to do. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, gcInstallPlans.
-// Differs: OLM ignores phases and references, and checks only the first ten plans of an unordered list. It does not
+// Differs: OLM ignores phases and references, and checks only the first ten plans of an unordered list. OLM does not
 // check the relations of plans.
 func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })

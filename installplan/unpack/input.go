@@ -21,22 +21,22 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input contains all data that Bundle uses. Gather fills all fields except Now. Unless a comment says otherwise, the
-// objects are in the namespace of the CatalogSource of the lookup, and have the name computed from its image. A field
-// is nil if the object does not exist.
+// Input contains all data that Bundle uses. Gather fills all fields except Now. Unless a comment says otherwise, an
+// object is in the namespace of the lookup's CatalogSource, and its name is computed from the bundle image. A field is
+// nil if the object does not exist.
 type Input struct {
 	// Now is the time of this call. Required.
 	Now time.Time
 	// Lookup names the bundle to unpack. Its path, and the namespace and name in its catalogSourceRef, are required.
 	Lookup         v1alpha1.BundleLookup
-	CatalogSource  *v1alpha1.CatalogSource // CatalogSource is the one that Lookup references.
+	CatalogSource  *v1alpha1.CatalogSource // CatalogSource is the CatalogSource that Lookup references.
 	ConfigMap      *corev1.ConfigMap
 	Role           *rbacv1.Role
 	RoleBinding    *rbacv1.RoleBinding
 	ServiceAccount *corev1.ServiceAccount
-	// Jobs contains the Jobs with the label of the bundle, and the Job with its name.
+	// Jobs contains the Jobs with the label of the bundle, and the Job whose name is computed from the bundle image.
 	Jobs olmcore.Observed[*batchv1.Job]
-	// Pods contains the Pods of the Jobs. They are used only to report why a Job is not done.
+	// Pods contains the Pods of the Jobs. Bundle uses them only to explain why a Job is not done.
 	Pods olmcore.Observed[*corev1.Pod]
 	// OperatorGroups contains the OperatorGroups of the namespace that the bundle is unpacked for. Their annotations
 	// may change the timeout and the retry interval.
@@ -44,14 +44,14 @@ type Input struct {
 	Config         installplan.Config
 }
 
-// Outcome is the result of Bundle: the writes, and the state of the lookup.
+// Outcome is the result of Bundle: the writes, the state of the lookup, and the unpacked bundle.
 type Outcome struct {
 	olmcore.Result
 	// Lookup is Input.Lookup with its current conditions.
 	Lookup v1alpha1.BundleLookup
-	// Bundle is the unpacked bundle, with the properties of the lookup. It is nil until the bundle is unpacked.
+	// Bundle is the unpacked bundle, with the properties of the lookup. Bundle is nil until the bundle is unpacked.
 	Bundle *olmcore.Bundle
-	// Digest is the digest of the content of Bundle. It is empty until the bundle is unpacked.
+	// Digest is the digest of the content of Bundle. Digest is empty until the bundle is unpacked.
 	Digest string
 }
 

@@ -26,7 +26,7 @@ import (
 const (
 	// labelUnpackRef is a label of a Job with the name of the bundle that it unpacks.
 	labelUnpackRef = "operatorframework.io/bundle-unpack-ref"
-	// annotationSpecHash is an annotation of a Job with the hash of what it was created for.
+	// annotationSpecHash is an annotation of a Job with the hash of the Job's input.
 	annotationSpecHash = olmcore.KeyPrefix + "unpack-spec-hash"
 	// jobTTL is how long a finished Job is kept.
 	jobTTL = 5 * time.Minute
@@ -198,7 +198,7 @@ func (t target) differs(j *batchv1.Job) bool {
 	})
 }
 
-// specHash returns the hash of what a Job is created for.
+// specHash returns the hash of the input of a Job.
 func (t target) specHash() string {
 	hash, _ := olmcore.Hash(struct { // strings and numbers always encode
 		Path, OPMImage, UtilImage string

@@ -6,10 +6,11 @@ import "github.com/olmcore/olm/installplan/internal/report"
 
 // Reasons of actions, with nothing to do for the user.
 const (
-	// ReasonObjectAbsent means that a missing object that unpacks a bundle is created. Nothing to do.
+	// ReasonObjectAbsent means that the Job that unpacks a bundle, or an object that the Job needs, does not exist and is
+	// created. Nothing to do.
 	ReasonObjectAbsent = "UnpackObjectAbsent"
-	// ReasonObjectDiffers means that an object that unpacks a bundle is corrected, or deleted to be created again.
-	// Nothing to do.
+	// ReasonObjectDiffers means that the Job that unpacks a bundle, or an object that the Job needs, differs from the
+	// desired one. The object is updated, or deleted and created again. Nothing to do.
 	ReasonObjectDiffers = "UnpackObjectDiffers"
 	// ReasonRetried means that unpacking a bundle failed and is retried. Nothing to do.
 	ReasonRetried = "UnpackRetried"
@@ -25,10 +26,12 @@ const (
 	// ReasonImageUnavailable means that the image of the bundle cannot be pulled. Check the name of the image, the
 	// mirrors, and the secrets of the CatalogSource.
 	ReasonImageUnavailable = "UnpackImageUnavailable"
-	// ReasonNameTaken means that an unmanaged object has the name of an object that unpacks the bundle. Delete it.
+	// ReasonNameTaken means that the bundle cannot be unpacked, because an unmanaged object has a name that the unpack Job
+	// or one of its objects needs. Delete the unmanaged object.
 	ReasonNameTaken = "UnpackNameTaken"
-	// ReasonBundleEmpty means that the Job succeeded, but its ConfigMap has no valid ClusterServiceVersion. The message
-	// contains the name of the file and the error, if there is such a file. Ask the author to correct the bundle.
+	// ReasonBundleEmpty means that the Job succeeded, but its ConfigMap has no valid ClusterServiceVersion. If a file
+	// contains an invalid one, the message contains the name of the file and the error. Ask the author to correct the
+	// bundle.
 	ReasonBundleEmpty = "BundleEmpty"
 	// ReasonBundleInvalid means that the bundle cannot be installed. The message contains the problem. Ask the author
 	// to correct the bundle.
@@ -39,7 +42,8 @@ const (
 	// ReasonExtraDocumentsIgnored means that a file of a bundle contains several YAML documents. Only the first one is
 	// installed. Ask the author to split the file.
 	ReasonExtraDocumentsIgnored = report.ExtraDocumentsIgnored
-	// ReasonKeyCase means that a manifest spells a key in another case than the API. OLM accepts such a key, except in
-	// a CustomResourceDefinition, but an API server would not. Ask the author to correct the bundle.
+	// ReasonKeyCase means that a key of a manifest differs from the API field only in upper and lower case, for example
+	// MinKubeVersion. OLM reads such a key as the field, except in CustomResourceDefinitions. An API server ignores it.
+	// Ask the author of the bundle to correct the key.
 	ReasonKeyCase = report.KeyCase
 )

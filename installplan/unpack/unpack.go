@@ -14,8 +14,9 @@ import (
 )
 
 // Bundle returns the next writes to unpack one bundle image, or the unpacked bundle. A Job copies the files of the
-// image into a ConfigMap. Its ServiceAccount may write nothing else. If the ConfigMap is complete, the state of the Job
-// does not matter. A failed try is repeated after the retry interval. The error is an *olmcore.InputError.
+// image into a ConfigMap. The ServiceAccount of the Job may write only this ConfigMap. If the ConfigMap is complete,
+// the state of the Job is ignored. A failed try is repeated after the retry interval. The error is an
+// *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/bundle, UnpackBundle.
 // Differs: the Job is created only after its permissions are observed. A Job is replaced only if its input differs. A

@@ -23,11 +23,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestStatesOfUnpacking includes OLM's cases.
+// TestUnpackingCreatesObjectsAndReportsProgress checks the writes and the status of unpacking for each state of the Job
+// and its objects.
 //
-// OLM's cases: no CatalogSource: pending, and nothing is made; an image that cannot be pulled is in the message, with
-// advice; a timeout fails the unpacking; another image recovers; a failed try is repeated, a successful one not.
-func TestStatesOfUnpacking(t *testing.T) {
+// It includes OLM's cases:
+//   - Without the CatalogSource, the lookup is pending, and nothing is created.
+//   - An image that cannot be pulled is in the message, with advice.
+//   - A timeout fails the unpacking, and another image recovers it.
+//   - A failed try is repeated, and a successful one is not.
+func TestUnpackingCreatesObjectsAndReportsProgress(t *testing.T) {
 	pods := func(status corev1.PodStatus) func(*unpack.Input) {
 		return func(in *unpack.Input) {
 			in.Pods = olmcore.Found([]*corev1.Pod{{ObjectMeta: InOLM("pod"), Status: status}}...)

@@ -20,11 +20,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Objects contains the objects around the Pods of a CatalogSource, either the observed or the needed ones. An object
-// that does not exist or is not needed is nil.
+// Objects contains the objects around the Pods of a CatalogSource: either the observed objects or the needed ones. A
+// field is nil if its object does not exist or is not needed.
 type Objects struct {
-	// Account is the ServiceAccount that the source type uses. OtherAccount is the ServiceAccount that another source
-	// type would use. It may be left from before a change of the source type.
+	// Account is the ServiceAccount that the source type uses. OtherAccount is the ServiceAccount that another source type
+	// would use. OtherAccount may still exist after a change of the source type.
 	Account, OtherAccount      *corev1.ServiceAccount
 	Role                       *rbacv1.Role
 	RoleBinding                *rbacv1.RoleBinding
@@ -186,9 +186,11 @@ const (
 	ReasonBudgetObsolete = "BudgetObsolete"
 )
 
-// OfOthers reports whether an object does not belong to the CatalogSource, so that it must not be changed. An object
-// belongs to the CatalogSource if one of its owner references has the UID of the CatalogSource, or if all of them
-// reference a CatalogSource of this name. An object without owners belongs to it if its label olm.managed is true.
+// OfOthers reports whether an object belongs to another owner than the CatalogSource, and must not be changed. An
+// object belongs to the CatalogSource in these cases:
+//   - One of its owner references has the UID of the CatalogSource.
+//   - All of its owner references are to a CatalogSource of this name.
+//   - The object has no owner reference, and its label olm.managed is true.
 func OfOthers(cs *v1alpha1.CatalogSource, o olmcore.Object) bool {
 	owners := o.GetOwnerReferences()
 	switch {
@@ -221,8 +223,9 @@ func orNil[T any, O interface {
 	return o
 }
 
-// Taken returns the name of the first needed object that exists and is unmanaged or owned by another. It is empty if
-// there is none. The ServiceAccount does not count, because a ServiceAccount of others is used as it is.
+// Taken returns the name of the first needed object that exists and is unmanaged or owned by another. Taken returns an
+// empty string if there is none. Taken ignores the ServiceAccount, because a ServiceAccount of another owner is used
+// without changes.
 func (r *Registry) Taken() string {
 	needed := r.Needed.inDeletionOrder()
 	for i, o := range r.Observed.inDeletionOrder() {
@@ -233,7 +236,7 @@ func (r *Registry) Taken() string {
 	return ""
 }
 
-// Leftovers returns the objects that the CatalogSource owns and does not need, in the order in which they are deleted.
+// Leftovers returns the objects that the CatalogSource owns but does not need, in the order of their deletion.
 func (r *Registry) Leftovers() (list []olmcore.Object) {
 	needed := r.Needed.inDeletionOrder()
 	for i, o := range r.Observed.inDeletionOrder() {
@@ -244,12 +247,13 @@ func (r *Registry) Leftovers() (list []olmcore.Object) {
 	return list
 }
 
-// Unread says which kinds were not read. No objects of these kinds are created.
+// Unread contains a field for each optional kind, which is true if the kind was not read. Objects of such a kind are
+// not created.
 type Unread struct{ NetworkPolicies, Roles, RoleBindings, Budgets bool }
 
-// Repair returns the actions that create missing objects and update objects that differ from the needed ones. It
-// deletes a RoleBinding with another roleRef, and a PodDisruptionBudget that is no longer needed. Objects of others are
-// not changed.
+// Repair returns the actions that create missing objects and update objects that differ from the needed ones. Repair
+// also deletes a RoleBinding with another roleRef, and a PodDisruptionBudget that is no longer needed. No action
+// changes an object that belongs to another owner.
 func (r *Registry) Repair() (actions []olmcore.Action) {
 	for _, action := range []olmcore.Action{
 		r.repairAccount(),
@@ -440,7 +444,8 @@ func (r *Registry) repairBudget() olmcore.Action {
 		return create(needed, r.Unread.Budgets)
 	case needed == nil:
 		if observed.DeletionTimestamp == nil && olmcore.OwnedBy(observed, r.Source.UID) {
-			return olmcore.DeleteOf(observed, olmcore.Cause{Reason: ReasonBudgetObsolete, Message: "one replica needs no budget"})
+			const message = "a catalog with one replica needs no PodDisruptionBudget"
+			return olmcore.DeleteOf(observed, olmcore.Cause{Reason: ReasonBudgetObsolete, Message: message})
 		}
 		return nil
 	}
@@ -456,9 +461,9 @@ func (r *Registry) repairBudget() olmcore.Action {
 	return olmcore.UpdateOf(observed, after, differs("label, owner or spec differ"))
 }
 
-// ServesAsInOLM reports whether OLM considers the objects to be those of a healthy registry. The ServiceAccount, the
-// Service, both NetworkPolicies and the needed Role and RoleBinding must exist. Kinds that were not read are ignored.
-// The NetworkPolicies must have the needed specs.
+// ServesAsInOLM reports whether the objects pass OLM's health check of a registry. The ServiceAccount, the Service,
+// both NetworkPolicies and the needed Role and RoleBinding must exist. Kinds that were not read are ignored. The
+// NetworkPolicies must have the needed specs.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, CheckRegistryServer.
 func (r *Registry) ServesAsInOLM() bool {

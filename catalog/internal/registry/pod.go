@@ -21,21 +21,21 @@ import (
 
 // Purposes of Pods: the values of the annotation KeyPurpose.
 const (
-	PurposeInitial  = "initial"  // it is one of the first Pods
-	PurposeFailover = "failover" // it replaces a Pod of a failed Node
-	PurposeRefill   = "refill"   // it replaces a Pod that was deleted or is about to be evicted
-	PurposeRestart  = "restart"  // it replaces a Pod that failed
-	PurposeRollout  = "rollout"  // it replaces a Pod of another spec
-	PurposePoll     = "poll"     // it polls the image
+	PurposeInitial  = "initial"  // the Pod is one of the first Pods
+	PurposeFailover = "failover" // the Pod replaces a Pod of a failed Node
+	PurposeRefill   = "refill"   // the Pod replaces a Pod that was deleted or is about to be evicted
+	PurposeRestart  = "restart"  // the Pod replaces a Pod that failed
+	PurposeRollout  = "rollout"  // the Pod replaces a Pod of another spec
+	PurposePoll     = "poll"     // the Pod polls the image
 )
 
 // PodRequest is a request to create a Pod.
 type PodRequest struct {
-	Candidate bool          // the Service does not select the Pod yet
-	Purpose   string        // one of the purposes
-	Attempt   int           // the number of the attempt to start it
-	Replaces  types.UID     // the Pod that it replaces; empty if there is none
-	Cause     olmcore.Cause // the cause of the action that creates it
+	Candidate bool          // true if the Service must not select the new Pod yet
+	Purpose   string        // one of the Purpose constants
+	Attempt   int           // the number of the attempt to start the Pod
+	Replaces  types.UID     // the UID of the Pod that the new Pod replaces, or empty
+	Cause     olmcore.Cause // the cause of the action that creates the Pod
 }
 
 // Pod returns a new Pod. The scheduler prefers Nodes that are not in avoid.

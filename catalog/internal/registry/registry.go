@@ -22,7 +22,8 @@ const (
 	LabelServing = "olm.catalogSource"
 	// LabelCandidate is the label of candidates. The value is the name of the CatalogSource.
 	LabelCandidate = "catalogsource.operators.coreos.com/update"
-	// LabelConfigMapVersion is the label of Pods that serve a ConfigMap. The value is its resourceVersion.
+	// LabelConfigMapVersion is the label of Pods that serve a ConfigMap. The value is the resourceVersion of the
+	// ConfigMap.
 	LabelConfigMapVersion = "olm.configMapResourceVersion"
 
 	labelPodHash       = "olm.pod-spec-hash"
@@ -35,15 +36,16 @@ const (
 
 // Keys of this library's annotations of registry Pods.
 const (
-	// KeyAttempt is the number of the attempt to start a Pod.
+	// KeyAttempt is the annotation with the number of the attempt to start a Pod.
 	KeyAttempt = olmcore.KeyPrefix + "attempt"
-	// KeyPurpose says why the Pod was created. The value is one of the purposes, such as PurposeInitial.
+	// KeyPurpose is the annotation with the purpose of a Pod, for example PurposeInitial.
 	KeyPurpose = olmcore.KeyPrefix + "purpose"
-	// KeyReplaces is the UID of the Pod that this one replaces.
+	// KeyReplaces is the annotation with the UID of the Pod that the annotated Pod replaces.
 	KeyReplaces = olmcore.KeyPrefix + "replaces"
-	// KeyCause says why the Pod in KeyReplaces is replaced.
+	// KeyCause is the annotation with the cause of the replacement. Only a Pod with the annotation KeyReplaces has it.
 	KeyCause = olmcore.KeyPrefix + "cause"
-	// KeyKeptNumber is a number. The Pod stays while Pods that serve and have lower numbers are deleted.
+	// KeyKeptNumber is the annotation with the number of a kept Pod. The kept Pod stays while Pods that serve and have
+	// lower numbers are deleted.
 	KeyKeptNumber = olmcore.KeyPrefix + "kept-pod-number"
 
 	keyConfigMapHash = olmcore.KeyPrefix + "config-map-hash"
@@ -52,7 +54,7 @@ const (
 
 // The port of a registry.
 const (
-	GRPC = "grpc"  // the name of the port and of its protocol
+	GRPC = "grpc"  // the name of the port, and of the protocol
 	Port = "50051" // the number of the port
 
 	port = 50051
@@ -71,17 +73,19 @@ const (
 type Registry struct {
 	// Source is the CatalogSource, the owner of all objects.
 	Source *v1alpha1.CatalogSource
-	// ConfigMap contains the content of a CatalogSource of type configmap or internal. It is nil for other types.
+	// ConfigMap contains the content of a CatalogSource of type configmap or internal. ConfigMap is nil for other types.
 	ConfigMap *corev1.ConfigMap
 	// Restricted is true if Pods get the security context of the restricted Pod security standard.
 	Restricted bool
 	// Replicas is the number of Pods.
 	Replicas int
-	// SpreadHosts says what the scheduler does if several replicas would share a host. Empty: replicas are not spread.
+	// SpreadHosts is the scheduling constraint for replicas that would share a host. If it is empty, replicas are not
+	// spread.
 	SpreadHosts corev1.UnsatisfiableConstraintAction
-	// OPMImage and UtilImage serve catalogs with extractContent, ServerImage serves ConfigMaps.
+	// OPMImage and UtilImage are the images that serve catalogs with extractContent. ServerImage is the image that serves
+	// ConfigMaps.
 	OPMImage, UtilImage, ServerImage string
-	// UserID is the user of restricted Pods. Zero or negative: no user is set.
+	// UserID is the user of restricted Pods. If UserID is zero or negative, no user is set.
 	UserID int64
 	// StartupFailures is the number of startup probes that may fail.
 	StartupFailures int32
@@ -89,15 +93,15 @@ type Registry struct {
 	Resources corev1.ResourceRequirements
 	// Observed contains the observed objects with the names that the CatalogSource uses.
 	Observed Objects
-	// Unread says which kinds were not read.
+	// Unread contains the kinds that were not read.
 	Unread Unread
 
 	// Complete sets the fields below.
 
 	// Needed contains the objects that should exist.
 	Needed Objects
-	// AccountShared is true if the observed Account has no owner reference or is owned by another. It is then used as
-	// it is.
+	// AccountShared is true if the observed Account has no owner reference or is owned by another. The Pods use such a
+	// ServiceAccount, but it is not changed.
 	AccountShared bool
 
 	pullSecrets []corev1.LocalObjectReference
@@ -142,8 +146,8 @@ func (r *Registry) Address() string {
 	return ServiceName(r.Source.Name) + "." + r.Source.Namespace + ".svc:" + Port
 }
 
-// Current reports whether a Pod was made from the present spec and the present content of the ConfigMap. Pods that any
-// release of OLM made from the present spec are current, too.
+// Current reports whether a Pod was created from the present spec and the present content of the ConfigMap. A Pod that
+// any release of OLM created from the present spec is also current.
 func (r *Registry) Current(pod *corev1.Pod) bool {
 	label := pod.Labels[labelPodHash]
 	content, knowsContent := pod.Annotations[keyConfigMapHash]
@@ -174,14 +178,14 @@ const podSuffix = 10
 // podBase returns the first part of the names of Pods, which is the name of the CatalogSource unless that is too long.
 func podBase(name string) string { return strings.TrimRight(name[:min(len(name), 52)], "-.") }
 
-// IsPodName reports whether FreeNames may return a name for a CatalogSource.
+// IsPodName reports whether name is one that FreeNames may return for the CatalogSource with the name source.
 func IsPodName(name, source string) bool {
 	rest, found := strings.CutPrefix(name, podBase(source)+"-")
 	return found && len(rest) == podSuffix
 }
 
-// SourceOfPodName returns the name of the CatalogSource whose Pods may have a name. It is empty if there is none. If
-// cut is true, the name of the CatalogSource may be longer and only begins with source.
+// SourceOfPodName returns the name of the CatalogSource to which a Pod with this name may belong, or an empty string.
+// If cut is true, source may be only the beginning of the CatalogSource's name.
 func SourceOfPodName(name string) (source string, cut bool) {
 	at := len(name) - podSuffix - 1
 	if at <= 0 || name[at] != '-' {
@@ -190,8 +194,8 @@ func SourceOfPodName(name string) (source string, cut bool) {
 	return name[:at], at > 40
 }
 
-// FreeNames returns the first n computed names that no observed Pod has. If the same decision is taken again, for
-// example with a stale list of Pods, the names are the same, so that the API server rejects a second Pod.
+// FreeNames returns the first n computed names that no observed Pod has. If a stale list of Pods leads to the same
+// decision again, the names are the same. The API server then rejects the duplicate Pods.
 func (r *Registry) FreeNames(pods []*corev1.Pod, n int) (names []string) {
 	for number := 0; len(names) < n; number++ {
 		name := podBase(r.Source.Name) + "-" + olmcore.NameSuffix(podSuffix, string(r.Source.UID), r.podHash, strconv.Itoa(number))

@@ -103,9 +103,9 @@ func (f Files) digest() string {
 // Content is the parsed content of an unpacked bundle.
 type Content struct {
 	Bundle olmcore.Bundle
-	// Digest is a digest of the files. It does not depend on their compression.
+	// Digest is a digest of the uncompressed files.
 	Digest string
-	// Found reports the files that are ignored, and other problems.
+	// Found contains the diagnostics about ignored files and other problems.
 	Found []olmcore.Diagnostic
 }
 
@@ -113,7 +113,7 @@ type Content struct {
 // manifests are ignored. Only the first document of a file is read.
 //
 // Source: operator-registry pkg/configmap, BundleLoader.
-// Differs: what is ignored is reported. FilesOf limits the size of the files.
+// Differs: ignored files are reported. FilesOf limits the size of the files.
 func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 	c := Content{Bundle: olmcore.Bundle{Image: cm.Annotations[AnnotationSourceImage]}, Digest: files.digest()}
 	say := func(reason, format string, args ...any) {
@@ -174,8 +174,8 @@ func Complete(cm *corev1.ConfigMap, image string) (content Content, ok bool) {
 	return content, content.Version() != ""
 }
 
-// Incomplete returns why an unpacked bundle has no readable ClusterServiceVersion. It returns an empty string if none
-// of its files contains one, or if cm is nil.
+// Incomplete returns the reason why no ClusterServiceVersion can be read from an unpacked bundle. It returns an empty
+// string if no file contains a ClusterServiceVersion, or if cm is nil.
 func Incomplete(cm *corev1.ConfigMap) string {
 	if cm == nil {
 		return ""
@@ -230,7 +230,7 @@ func decode(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, extra b
 }
 
 // identityOf returns the identity in a manifest. Keys may have any case. If several keys differ only in case, the last
-// one counts.
+// one is used.
 func identityOf(values map[string]any) (id manifest.Identity, err error) {
 	own := maps.Clone(values)
 	maps.DeleteFunc(own, func(key string, _ any) bool {

@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Name returns the name of all objects that unpack a bundle image. It depends only on the image, so all catalogs of a
-// namespace share the objects.
+// Name returns the name of all objects that unpack a bundle image. The name depends only on the image, so all catalogs
+// of a namespace share the objects.
 //
 // Source: operator-lifecycle-manager pkg/controller/bundle, hash.
 func Name(image string) string {
@@ -30,7 +30,7 @@ func Name(image string) string {
 
 var isName = regexp.MustCompile(`^[0-9a-f]{63}$`)
 
-// IsUnpacked reports whether a ConfigMap contains an unpacked bundle, by its name, label and owner.
+// IsUnpacked reports whether a ConfigMap has the name, label and owner of an unpacked bundle.
 func IsUnpacked(cm *corev1.ConfigMap) bool {
 	return isName.MatchString(cm.Name) && cm.Labels[olmcore.LabelManaged] == "true" &&
 		slices.ContainsFunc(cm.OwnerReferences, func(r metav1.OwnerReference) bool {
@@ -41,14 +41,14 @@ func IsUnpacked(cm *corev1.ConfigMap) bool {
 // retention is how long an unpacked bundle is kept after its creation if no plan references it.
 const retention = 24 * time.Hour
 
-// Retained returns how much longer an unpacked bundle without a plan is kept. It is zero or negative if the bundle may
-// be deleted.
+// Retained returns the remaining time for which an unpacked bundle is kept if no plan references it. Once the time is
+// zero or negative, the bundle may be deleted.
 func Retained(cm *corev1.ConfigMap, now time.Time) time.Duration {
 	return cm.CreationTimestamp.Add(retention).Sub(now)
 }
 
-// MayRefer reports whether plans of a namespace may use bundles that were unpacked in another namespace. They may use
-// those of their own namespace and of the namespace of the global catalogs.
+// MayRefer reports whether a plan in the namespace plan may use a bundle that was unpacked in the namespace bundle. A
+// plan may use the bundles of its own namespace and of global, the namespace of the global catalogs.
 func MayRefer(plan, bundle, global string) bool { return bundle == plan || bundle == global }
 
 // Referred returns the ConfigMaps that the steps of a plan reference.
@@ -65,8 +65,8 @@ func Referred(plan *v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 	return found
 }
 
-// Needed returns the unpacked bundles that some plans need. The steps of a plan reference them, or its lookups are
-// unpacked into them.
+// Needed returns the unpacked bundles that the plans need. A plan needs the bundles that its steps reference, and the
+// bundles of its lookups.
 func Needed(plans ...*v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 	needed := map[types.NamespacedName]bool{}
 	for _, plan := range plans {
@@ -87,8 +87,8 @@ func LookedUp(lookup v1alpha1.BundleLookup) types.NamespacedName {
 	return types.NamespacedName{Namespace: lookup.CatalogSourceRef.Namespace, Name: Name(lookup.Path)}
 }
 
-// Delete returns the action that deletes an unpacked bundle. The objects that unpacked it are deleted by the garbage
-// collector.
+// Delete returns the action that deletes an unpacked bundle. The garbage collector deletes the Job and the other
+// objects that unpacked it.
 func Delete(cm *corev1.ConfigMap, reason, message string) olmcore.Delete {
 	action := olmcore.DeleteOf(cm, olmcore.Cause{Reason: reason, Message: message})
 	action.PropagationPolicy = metav1.DeletePropagationBackground
@@ -121,7 +121,7 @@ func NewLookup(o olmcore.Operator, now time.Time) (v1alpha1.BundleLookup, error)
 	}, now), nil
 }
 
-// Again returns a copy of a lookup with the conditions that it has before it is unpacked.
+// Again returns a copy of a lookup with the conditions of a lookup that is not unpacked yet.
 func Again(lookup v1alpha1.BundleLookup, now time.Time) v1alpha1.BundleLookup {
 	again := *lookup.DeepCopy()
 	at := olmcore.Timestamp(now)

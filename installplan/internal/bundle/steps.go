@@ -19,13 +19,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Manifest returns the manifest of a step for an object of a bundle. If bare is true, it omits apiVersion and kind, as
-// OLM does for permission objects.
+// Manifest returns the text of a step's manifest for an object of a bundle. If bare is true, the text omits apiVersion
+// and kind, as in the manifests that OLM writes for permission objects.
 type Manifest = func(object olmcore.Object, bare bool) (string, error)
 
-// Steps returns the steps that install one operator into a namespace. They are its ClusterServiceVersion, the other
-// objects of its bundle in their order, and the permission objects of the ClusterServiceVersion. The error says why the
-// bundle cannot be installed. The operator is not changed.
+// Steps returns the steps that install one operator into a namespace. The error says why the bundle cannot be
+// installed. Steps does not change the operator. The steps describe, in this order:
+//   - the ClusterServiceVersion of the operator
+//   - the other objects of its bundle, in their order
+//   - the permission objects of the ClusterServiceVersion
 func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1.Step, err error) {
 	defer func() {
 		if err != nil {
@@ -83,8 +85,8 @@ func About(operator string, err error) error {
 	return fmt.Errorf("operator %s: %w", operator, err)
 }
 
-// Version returns the ClusterServiceVersion of an operator's bundle in the form that is created in a namespace. The
-// error says why the bundle cannot be installed.
+// Version returns the ClusterServiceVersion of an operator's bundle as it is created in the namespace. The error says
+// why the bundle cannot be installed.
 func Version(o olmcore.Operator, namespace string) (*v1alpha1.ClusterServiceVersion, error) {
 	var found *v1alpha1.ClusterServiceVersion
 	for i, object := range o.Bundle.Objects {
@@ -151,8 +153,8 @@ func DecodeProperties(text string) ([]olmcore.Property, error) {
 	return list.Properties, nil
 }
 
-// Literal is a Manifest function whose manifest is the object itself. An unstructured object may contain values of any
-// Go type that can be encoded.
+// Literal returns the object itself as the manifest. Literal is a Manifest function. An unstructured object may contain
+// values of any Go type that can be encoded.
 func Literal(object olmcore.Object, bare bool) (text string, err error) {
 	var values map[string]any
 	if u, untyped := object.(*unstructured.Unstructured); untyped {
@@ -173,8 +175,9 @@ func Literal(object olmcore.Object, bare bool) (text string, err error) {
 	return manifest.Encode(values)
 }
 
-// NewStep returns the step of an object, with the status Unknown. resolving is the ClusterServiceVersion that the step
-// belongs to, text the manifest, and catalog the CatalogSource. It returns an error if the object has no name.
+// NewStep returns the step of an object, with the status Unknown. resolving is the name of the ClusterServiceVersion
+// that the step belongs to. text is the manifest, and catalog is the CatalogSource. It returns an error if the object
+// has no name.
 func NewStep(resolving string, object olmcore.Object, text string, catalog types.NamespacedName) (*v1alpha1.Step, error) {
 	gvk, name := olmcore.GVKOf(object), cmp.Or(object.GetName(), object.GetGenerateName())
 	if name == "" {

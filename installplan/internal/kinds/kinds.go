@@ -25,22 +25,23 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Kind is a row of the table: how steps of one kind are applied. Package step applies all rows. It has additional rules
-// for ClusterServiceVersions, Subscriptions, CustomResourceDefinitions and copies of pull Secrets.
+// Kind is a row of the table. A row defines how steps of one kind are applied. Package step applies all rows, and has
+// additional rules for ClusterServiceVersions, Subscriptions, CustomResourceDefinitions and copies of pull Secrets.
 type Kind struct {
 	GVK        schema.GroupVersionKind
 	Namespaced bool
 	// Owned is true if the object gets an owner reference to the ClusterServiceVersion of the step. Labelled is true if
-	// it gets the owner labels instead, because it is cluster-scoped.
+	// the object gets the owner labels instead, because it is cluster-scoped.
 	Owned, Labelled bool
 	// CreateOnly is true if any existing object satisfies the step, whatever its content.
 	CreateOnly bool
-	// Additive is true if the additions of the step are also written to an unmanaged object. Keep preserves the rest of
-	// the object. For other kinds, an unmanaged object is used unchanged or fails the step.
+	// Additive is true if the step also adds its content to an unmanaged object. Keep preserves the rest of the object. If
+	// Additive is false, the step uses an unmanaged object unchanged, or fails.
 	Additive bool
-	// ByController is true if the controller writes the object, even if the plan runs as a ServiceAccount.
+	// ByController is true if the object is written with the permissions of the controller, even if the plan runs as a
+	// ServiceAccount.
 	ByController bool
-	// Keep and Immutable may be nil. Then no field is kept, and every field can change.
+	// If Keep is nil, no field of the existing object is kept. If Immutable is nil, every field can change.
 	Keep      Keep
 	Immutable Immutable
 	// Order is the position of the steps in a new plan, from 0. Kinds that are not in Known have the position
@@ -51,8 +52,8 @@ type Kind struct {
 	Word, FailedCreate, FailedUpdate string
 }
 
-// Immutable returns the name of an immutable field in which two objects differ. have is the existing object and want
-// the desired one. It returns an empty string if have can be updated to want.
+// Immutable returns the name of an immutable field in which two objects differ. have is the existing object, and want
+// is the desired one. The name is empty if have can be updated to want.
 type Immutable func(have, want map[string]any) string
 
 // Keep returns the desired object together with the fields of the existing object that a step must keep. have is the
@@ -60,8 +61,8 @@ type Immutable func(have, want map[string]any) string
 // OLM manages the existing object.
 type Keep func(have, want map[string]any, managed bool) map[string]any
 
-// Kinds of steps with their own rules, as OLM names them. "Secret" is the copy of a pull Secret, and "BundleSecret" a
-// Secret from a bundle.
+// Kinds of steps with their own rules, as OLM names them. "Secret" is the copy of a pull Secret, and "BundleSecret" is
+// a Secret from a bundle.
 const (
 	CSV            = v1alpha1.ClusterServiceVersionKind
 	CRD            = "CustomResourceDefinition"
@@ -71,7 +72,7 @@ const (
 	ServiceAccount = "ServiceAccount"
 )
 
-// Table contains rows by OLM's name of the kind.
+// Table maps OLM's names of kinds to rows.
 type Table map[string]Kind
 
 // Known is the table of the kinds of steps.
@@ -276,7 +277,8 @@ func IsSupported(supported []string, kind string) bool {
 	return slices.Contains(supported, kind) || supported == nil && byDefault
 }
 
-// Of returns the row of a kind of Known or Supported that every API server serves. served is false if there is none.
+// Of returns the row of a kind that Known or Supported contains. Every API server serves these kinds. served is false
+// if no row has the kind.
 func Of(gvk schema.GroupVersionKind) (k Kind, served bool) {
 	for _, table := range [...]Table{Known, Supported} {
 		for _, k := range table {
@@ -288,7 +290,7 @@ func Of(gvk schema.GroupVersionKind) (k Kind, served bool) {
 	return Kind{}, false
 }
 
-// GVKOf returns the kind of a step's object. It uses the resource of the step, and not its manifest.
+// GVKOf returns the kind of a step's object according to the resource of the step. It does not read the manifest.
 func GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
 	if k, known := Known[s.Resource.Kind]; known {
 		return k.GVK
@@ -296,8 +298,8 @@ func GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
 }
 
-// KeyOf returns the key of a step's object. namespace is the namespace of the plan. It uses the resource of the step,
-// and not its manifest. ok is false if the kind is not served.
+// KeyOf returns the key of a step's object according to the resource of the step. It does not read the manifest.
+// namespace is the namespace of the plan. ok is false if the kind is not served.
 func KeyOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomResourceDefinition) (key olmcore.Key, ok bool) {
 	gvk := GVKOf(s)
 	k, known := Known[s.Resource.Kind]
@@ -312,13 +314,14 @@ func KeyOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomRes
 	return key, known
 }
 
-// Served describes whether the API server serves the version and the kind, and whether the kind is namespaced.
+// Served describes which parts of a kind the API server serves: its version, and the kind itself. Namespaced is true if
+// the kind is namespaced.
 type Served struct {
 	Version, Kind, Namespaced bool
 }
 
-// LookUp returns whether the API server serves a kind. It knows the built-in kinds of Supported, and those that a
-// CustomResourceDefinition in crds defines. It does not know kinds of aggregated APIs.
+// LookUp reports whether the API server serves a kind. LookUp knows the built-in kinds of Supported, and the kinds that
+// the CustomResourceDefinitions in crds define. It does not know kinds of aggregated APIs.
 func LookUp(gvk schema.GroupVersionKind, crds []*apiextensionsv1.CustomResourceDefinition) (answer Served) {
 	k, ok := Supported[gvk.Kind]
 	if ok && k.GVK == gvk {
@@ -351,8 +354,8 @@ func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return is[apiextensionsv1.Established] && is[apiextensionsv1.NamesAccepted]
 }
 
-// Explain returns OLM's message for an error of the API server. name is the name of the object. exists is true for an
-// update, and false for a creation.
+// Explain returns OLM's message for an error of the API server. name is the name of the object. exists is true if the
+// error is about an update, and false if it is about a creation.
 func (k Kind) Explain(name string, exists bool, message string) string {
 	verb, format := "creating", k.FailedCreate
 	if exists {

@@ -78,7 +78,7 @@ func Fields(object map[string]any, field string) map[string]any {
 	return fields
 }
 
-// Strings returns a copy of a map of strings, such as the labels, in the metadata. Values that are not strings are
+// Strings returns a copy of a string map in the metadata, for example of the labels. Values that are not strings are
 // omitted. The result is never nil.
 func Strings(metadata map[string]any, field string) map[string]any {
 	values := Fields(metadata, field)
@@ -144,8 +144,8 @@ func NeedsDefinition(s *v1alpha1.Step) bool {
 	return kinds.IsGeneric(s) && !kinds.LookUp(GVKOf(s), nil).Kind
 }
 
-// FirstDocument returns the first YAML document that is not empty, as JSON. extra is true if another one follows. A
-// JSON object is returned unchanged.
+// FirstDocument returns the first YAML document that is not empty, as JSON. extra is true if another document follows.
+// A JSON object is returned unchanged.
 func FirstDocument(text string) (first []byte, extra bool, err error) {
 	data := []byte(text)
 	if looksLikeJSON(text) && json.Valid(data) {
@@ -176,7 +176,7 @@ func FirstDocument(text string) (first []byte, extra bool, err error) {
 	return first, false, nil
 }
 
-// Source is the ConfigMap of the unpacked bundle that contains the object of a Ref, in the form that OLM writes.
+// Source references the ConfigMap of an unpacked bundle, in the form that OLM writes.
 type Source struct {
 	Kind                   string `json:"kind"`
 	Name                   string `json:"name"`
@@ -190,11 +190,11 @@ type Source struct {
 // Ref is a manifest that references an object in an unpacked bundle.
 type Ref struct {
 	Source
-	// Digest is the digest of the planned content. It is empty if OLM wrote the manifest.
+	// Digest is the digest of the planned content. Digest is empty if OLM wrote the manifest.
 	Digest string `json:"digest,omitempty"`
 }
 
-// ParseRef parses a manifest that is a Ref. The boolean is false for any other manifest.
+// ParseRef parses a manifest that is a Ref. The result is false for any other manifest.
 func ParseRef(text string) (Ref, bool) {
 	if !strings.Contains(text, `"catalogSourceName`) {
 		return Ref{}, false

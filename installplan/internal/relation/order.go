@@ -22,11 +22,12 @@ import (
 // Plans without a common package do not wait for each other. The order is decided from plans alone: a cache that shows
 // the later plan also shows every older write to plans, while a cache of Subscriptions may be older.
 
-// MaxGeneration is the highest spec.generation that is used to order plans. A plan with a higher one was not created by
-// a resolution. It is neither earlier nor later than another plan, and new generations are not counted from it.
+// MaxGeneration is the highest spec.generation that is used to order plans. A plan with a higher generation was not
+// created by a resolution. Such a plan is neither earlier nor later than another plan, and new generations do not
+// depend on it.
 const MaxGeneration = math.MaxInt32
 
-// Generation returns the generation that orders a plan, or 0 if it has none.
+// Generation returns spec.generation of a plan if it determines the order of the plan, or 0.
 func Generation(plan *v1alpha1.InstallPlan) int {
 	g := plan.Spec.Generation
 	if g > 0 && g <= MaxGeneration {
@@ -45,9 +46,9 @@ func compareOrder(a, b *v1alpha1.InstallPlan) int {
 	)
 }
 
-// Later returns the later plans that supersede a plan, newest first. A later plan contains a package for which the plan
-// has not applied all steps. If the plan names no packages, a Subscription that owns it must reference the later plan.
-// Plans that are being deleted or were superseded are omitted.
+// Later returns the later plans that supersede a plan, newest first. A later plan supersedes a plan if both contain a
+// package for which the plan has not applied all steps. A plan that names no packages is superseded by a later plan
+// that one of its owners references. Plans that are being deleted or were superseded are omitted.
 func Later(
 	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (later []*v1alpha1.InstallPlan,
 ) {
@@ -72,8 +73,8 @@ func Later(
 	return later
 }
 
-// Earlier returns the earlier plans that must end before a plan gets its steps or starts, sorted by name. They wait for
-// approval or are being installed, and the plan is later than they are.
+// Earlier returns the earlier plans that must end before a plan gets its steps or starts, sorted by name. An earlier
+// plan waits for approval or is being installed, and the given plan is later than it.
 func Earlier(
 	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (earlier []*v1alpha1.InstallPlan,
 ) {
@@ -89,7 +90,7 @@ func Earlier(
 	return earlier
 }
 
-// Unfinished returns the message about the earlier plans that a plan waits for.
+// Unfinished returns the message of a plan that waits for these earlier plans.
 func Unfinished(earlier []*v1alpha1.InstallPlan) string {
 	names := make([]string, len(earlier))
 	for i, p := range earlier {
@@ -101,8 +102,8 @@ func Unfinished(earlier []*v1alpha1.InstallPlan) string {
 	return "InstallPlans " + strings.Join(names, ", ") + " are not finished"
 }
 
-// MayConcern reports whether another plan may be earlier or later than a plan. Both must be in the same namespace. They
-// must have a package in common, or one of them names no package.
+// MayConcern reports whether another plan in the same namespace may be earlier or later than a plan. The two plans must
+// have a package in common, or one of them must name no package.
 func MayConcern(plan, other *v1alpha1.InstallPlan) bool {
 	if plan.Namespace != other.Namespace || plan.UID == other.UID {
 		return false
@@ -115,7 +116,7 @@ func MayConcern(plan, other *v1alpha1.InstallPlan) bool {
 // HasSteps reports whether the status of a plan contains steps.
 func HasSteps(plan *v1alpha1.InstallPlan) bool { return len(plan.Status.Plan) > 0 }
 
-// Shared returns the packages in packages that a plan contains.
+// Shared returns those of the given packages that a plan also contains.
 func Shared(packages []string, plan *v1alpha1.InstallPlan) (shared []string) {
 	if len(packages) == 0 {
 		return nil
@@ -144,8 +145,8 @@ func hasOpenSteps(plan *v1alpha1.InstallPlan, packages []string) bool {
 	})
 }
 
-// VersionsOf returns the names of the ClusterServiceVersions of a plan. The value is true if the version belongs to one
-// of the packages, or if its package is not known.
+// VersionsOf returns the names of all ClusterServiceVersions of a plan. The value is true for a version of one of the
+// packages, and for a version whose package is not known.
 func VersionsOf(plan *v1alpha1.InstallPlan, packages []string) map[string]bool {
 	versions := map[string]bool{}
 	for _, s := range plan.Status.Plan {
@@ -158,19 +159,19 @@ func VersionsOf(plan *v1alpha1.InstallPlan, packages []string) map[string]bool {
 	return versions
 }
 
-// TakenOver returns the ClusterServiceVersions of a plan that later plans replace which have started. The plan applies
-// no more steps for them. A later plan replaces all versions of the packages that it contains. all is true if those are
-// all versions of the plan.
+// TakenOver returns the ClusterServiceVersions of a plan. The value of a version is true if a later plan that has
+// started contains its package. That later plan replaces the version, so the plan applies no more steps for it. all is
+// true if every version of the plan is replaced.
 func TakenOver(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan) (versions map[string]bool, all bool) {
 	return versionsIn(plan, packagesOfLater(plan, plans, true))
 }
 
-// Outdated is like TakenOver for a failed plan, for which later plans do not wait. Two more kinds of versions are
-// outdated:
-//   - If a Subscription references a plan of a higher generation, it has left the failed plan for good. So the versions of
-//     its package are outdated, even if the later plan was deleted meanwhile.
-//   - If another version of the namespace replaces a version, that version is outdated. The plan and the Subscription that
-//     installed the successor may not exist any more.
+// Outdated is like TakenOver, but for a failed plan. Later plans do not wait for a failed plan, so they replace its
+// versions even before they start. Two more kinds of versions are outdated:
+//   - If a Subscription references a plan of a higher generation, the versions of its package are outdated. These
+//     versions stay outdated if the later plan is deleted.
+//   - If another version of the namespace replaces a version, the replaced version is outdated. This does not depend on
+//     the plan and the Subscription that installed the successor.
 //
 // A version that its Subscription waits for, and that no later plan replaces, is not outdated. csvs contains all
 // ClusterServiceVersions of the namespace.
@@ -200,7 +201,7 @@ func Outdated(
 	return outdated, all && len(outdated) > 0
 }
 
-// replacedBy returns the names of all versions that a version which is not of the plan replaces, directly or through
+// replacedBy returns the names of all versions that are replaced by a version outside the plan, directly or through
 // other versions.
 func replacedBy(plan *v1alpha1.InstallPlan, csvs []*v1alpha1.ClusterServiceVersion) map[string]bool {
 	replaces := make(map[string]string, len(csvs))
@@ -221,8 +222,8 @@ func replacedBy(plan *v1alpha1.InstallPlan, csvs []*v1alpha1.ClusterServiceVersi
 	return replaced
 }
 
-// packagesOfLater returns the packages of a plan that later plans with steps contain. If started is set, only later
-// plans that have started count.
+// packagesOfLater returns the packages of a plan that later plans with steps contain. If started is true, later plans
+// that have not started are ignored.
 func packagesOfLater(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, started bool) (packages []string) {
 	for _, p := range plansAfter(plan, plans) {
 		if !started || p.Status.StartTime != nil {
@@ -306,11 +307,11 @@ func isReferencedByOwner(later, plan *v1alpha1.InstallPlan, subscriptions []*v1a
 	})
 }
 
-// SupersededBy returns the message of a plan that a later plan superseded.
+// SupersededBy returns the message of a plan that is superseded by the plan with the name later.
 func SupersededBy(later string) string { return "superseded by InstallPlan " + later }
 
-// Supersede ends a plan before or while it is installed. It changes status: the phase becomes Failed, and the condition
-// Installed has the reason Superseded.
+// Supersede changes the status of a plan that ends before or while it is installed. The phase becomes Failed, and the
+// condition Installed gets the reason Superseded.
 func Supersede(status *v1alpha1.InstallPlanStatus, message string, now time.Time) {
 	at := olmcore.Timestamp(now)
 	status.Phase, status.Message = v1alpha1.InstallPlanPhaseFailed, message
@@ -326,8 +327,8 @@ func IsSuperseded(plan *v1alpha1.InstallPlan) bool {
 		plan.Status.GetCondition(v1alpha1.InstallPlanInstalled).Reason == report.Superseded
 }
 
-// PackagesOf returns the packages that a plan installs. They are in its annotation, or else in the properties of its
-// ClusterServiceVersions.
+// PackagesOf returns the packages that a plan installs. They are listed in the annotation Packages of the plan, or else
+// in the properties of its ClusterServiceVersions.
 func PackagesOf(plan *v1alpha1.InstallPlan) (packages []string) {
 	if packages = list(plan, Packages); len(packages) > 0 {
 		return packages

@@ -14,13 +14,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Relate adds owner references to Subscriptions to a plan, and labels with the packages of the involved Subscriptions.
-// It changes the plan. Annotations record both, and the packages of dependencies, which may not have a Subscription
-// yet.
+// Relate changes a plan: it adds owner references to the Subscriptions in owners, and labels with the packages of the
+// Subscriptions in involved. Annotations record the owners and the packages. The recorded packages include
+// dependencies, which may not have a Subscription yet.
 //
-// Relate removes duplicate references, but no others. The list of Subscriptions may be stale, so a reference to another
-// Subscription of the same name may be the live one. The garbage collector reads live objects, and removes references
-// to deleted Subscriptions.
+// Relate removes duplicate references, but no others. The list of Subscriptions may be stale. So a reference with the
+// name of an owner, but another UID, may be to the live Subscription. The garbage collector reads live objects, and
+// removes references to deleted Subscriptions.
 func Relate(plan *v1alpha1.InstallPlan, owners, involved []*v1alpha1.Subscription, dependencies ...string) {
 	uids, packages := list(plan, Contributors), append(list(plan, Packages), dependencies...)
 	for _, s := range owners {
@@ -74,7 +74,7 @@ func unlabelled(plan *v1alpha1.InstallPlan, involved []*v1alpha1.Subscription) (
 	})
 }
 
-// Repair contains the differences between the relations of a plan and the desired ones.
+// Repair contains the corrections that the relations of a plan need.
 type Repair struct {
 	// Needed is true if an owner reference, a component label or the approval must be changed.
 	Needed bool
@@ -87,7 +87,7 @@ type Repair struct {
 	owners, involved []*v1alpha1.Subscription
 }
 
-// Check compares the relations of a plan with those that its Subscriptions require. proven contains additional
+// Check compares the relations of a plan with the relations that its Subscriptions require. proven contains additional
 // Subscriptions that should own the plan.
 func Check(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, proven ...*v1alpha1.Subscription) Repair {
 	r := Repair{owners: proven, ToManual: mustBeManual(plan, subscriptions)}
@@ -117,8 +117,8 @@ func mustBeManual(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscrip
 		})
 }
 
-// Update returns a copy of the plan with all corrections of the Repair, and the cause of the write. The reasons are
-// those of package installplan.
+// Update returns a copy of the plan with all corrections of the Repair, and the cause of the write. The cause has a
+// reason of package installplan.
 func (r Repair) Update(plan *v1alpha1.InstallPlan) (after *v1alpha1.InstallPlan, cause olmcore.Cause) {
 	after = plan.DeepCopy()
 	Relate(after, r.owners, r.involved)
@@ -131,12 +131,13 @@ func (r Repair) Update(plan *v1alpha1.InstallPlan) (after *v1alpha1.InstallPlan,
 	return after, Repaired("owner references, labels or finalizer were incomplete")
 }
 
-// Ties is an index of the Subscriptions of a namespace. The keys are all values by which a plan may be related to a
-// Subscription. They are its name, UID, package and currentCSV, and the names and UIDs of the plans that it references
-// or that created it.
+// Ties is an index of the Subscriptions of a namespace. The keys of a Subscription are all values by which a plan may
+// be related to it:
+//   - its name, UID, package and currentCSV
+//   - the names and UIDs of the plans that it references or that created it
 type Ties map[string][]*v1alpha1.Subscription
 
-// NewTies returns the Ties of the Subscriptions of a namespace. None of them may be nil.
+// NewTies returns the Ties of the Subscriptions of a namespace. No Subscription may be nil.
 func NewTies(subscriptions []*v1alpha1.Subscription) Ties {
 	ties := Ties{}
 	for _, s := range subscriptions {
@@ -153,9 +154,9 @@ func NewTies(subscriptions []*v1alpha1.Subscription) Ties {
 	return ties
 }
 
-// Of returns the Subscriptions that matter for a plan, and possibly others, sorted by name. They reference the plan,
-// were created by it, own it, have the name of an owner, or contributed to it. If the plan is not Complete, they also
-// include those for its packages and versions, and those that it creates.
+// Of returns the Subscriptions that may be related to a plan, sorted by name. They reference the plan, were created by
+// it, own it, have the name of an owner, or are among its Contributors. If the plan is not Complete, Of also returns
+// the Subscriptions for its packages and versions, and the Subscriptions that its steps create.
 func (t Ties) Of(plan *v1alpha1.InstallPlan) []*v1alpha1.Subscription {
 	found := make([]*v1alpha1.Subscription, 0, 8)
 	add := func(values ...string) {

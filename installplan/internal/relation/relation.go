@@ -27,18 +27,18 @@ import (
 const (
 	// GeneratedBy is the annotation of a Subscription with the name of the plan that created it.
 	GeneratedBy = "olm.generated-by"
-	// Contributors is the annotation of a plan with the UIDs of the Subscriptions that it was created for. Packages is
-	// the annotation with their packages. Both are lists separated by commas.
+	// Contributors is the annotation with the UIDs of the Subscriptions that a plan was created for. Packages is the
+	// annotation with the packages of these Subscriptions and of dependencies. Both values are lists separated by commas.
 	Contributors = plans.AnnotationContributors
 	Packages     = olmcore.KeyPrefix + "packages"
-	// ContentHash is the annotation of a plan with the hash of what it installs.
+	// ContentHash is the annotation of a plan with the hash of its content.
 	ContentHash = olmcore.KeyPrefix + "content-hash"
 	// Finalizer is the finalizer that keeps a plan until its cleanup is done.
 	Finalizer = "operators.coreos.com/installplan-cleanup"
 )
 
-// OrphanGrace is the maximum age of a plan without steps. It is also the time for which a Subscription may reference a
-// plan that does not exist.
+// OrphanGrace is the maximum age of a plan without steps. OrphanGrace is also the time for which a Subscription may
+// reference a plan that does not exist.
 const OrphanGrace = 5 * time.Minute
 
 // RefersTo reports whether the status of a Subscription references the plan, by name and, if it has one, by UID.
@@ -53,8 +53,8 @@ func RefersExactly(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	return RefersTo(s, plan) && s.Status.InstallPlanRef.UID == plan.UID
 }
 
-// Needs reports whether a plan must be kept for a Subscription. The Subscription references its name or UID, or it
-// references no plan and was created by this one.
+// Needs reports whether a plan must be kept for a Subscription. The plan is kept if the Subscription references its
+// name or UID. The plan is also kept if it created the Subscription and the Subscription references no plan.
 func Needs(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	ref := s.Status.InstallPlanRef
 	if ref == nil {
@@ -63,13 +63,15 @@ func Needs(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	return ref.Name == plan.Name || plan.UID != "" && ref.UID == plan.UID
 }
 
-// HasVersion reports whether the version that a Subscription follows is installed, so that it waits for no plan.
+// HasVersion reports whether the version that a Subscription follows is installed. Such a Subscription waits for no
+// plan.
 func HasVersion(s *v1alpha1.Subscription) bool {
 	status := &s.Status
 	return status.State == v1alpha1.SubscriptionStateAtLatest && status.CurrentCSV != "" && status.InstalledCSV == status.CurrentCSV
 }
 
-// Involves reports whether a plan contains the version or package of a Subscription.
+// Involves reports whether a plan contains the version or package of a Subscription, or is referenced by the
+// Subscription, or created it.
 func Involves(plan *v1alpha1.InstallPlan, s *v1alpha1.Subscription) bool {
 	return RefersTo(s, plan) || s.Annotations[GeneratedBy] == plan.Name || takesPlaceInPlan(plan, s) ||
 		!Terminal(plan) && s.Status.CurrentCSV != "" && slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV)
@@ -95,7 +97,7 @@ func GeneratedPackage(s *v1alpha1.Step) string {
 	return name
 }
 
-// MustOwn reports whether the plan was created for a Subscription, which must therefore own it.
+// MustOwn reports whether a Subscription must own a plan, because the plan was created for the Subscription.
 func MustOwn(plan *v1alpha1.InstallPlan, s *v1alpha1.Subscription) bool {
 	return s.UID != "" && (Involves(plan, s) || slices.Contains(list(plan, Contributors), string(s.UID)))
 }
@@ -123,7 +125,7 @@ func Repaired(message string) olmcore.Cause {
 	return olmcore.Cause{Reason: report.RelationRepaired, Message: message}
 }
 
-// AskForApproval makes a plan wait for approval, and returns the cause of that write. It changes the plan.
+// AskForApproval changes a plan so that it waits for approval. It returns the cause of that write.
 func AskForApproval(plan *v1alpha1.InstallPlan) olmcore.Cause {
 	plan.Spec.Approval, plan.Spec.Approved = v1alpha1.ApprovalManual, false
 	return olmcore.Cause{Reason: report.ManualOwner, Message: "a Subscription that owns the plan requires manual approval"}
@@ -135,7 +137,7 @@ func WantsManual(s *v1alpha1.Subscription) bool {
 }
 
 // Untouched reports whether no step of the plan can have been applied. status.startTime is written before the first
-// step is applied. So if it is set, an applied object may exist that the status does not report yet.
+// step is applied. So if status.startTime is set, an applied object may exist that the status does not report yet.
 func Untouched(plan *v1alpha1.InstallPlan) bool {
 	return plan.Status.StartTime == nil && !Applied(plan)
 }
@@ -150,14 +152,14 @@ func HasFinalizer(plan *v1alpha1.InstallPlan) bool {
 	return slices.Contains(plan.Finalizers, Finalizer)
 }
 
-// AddFinalizer adds Finalizer to a plan. It changes the plan.
+// AddFinalizer changes a plan so that it has Finalizer.
 func AddFinalizer(plan *v1alpha1.InstallPlan) {
 	if !HasFinalizer(plan) {
 		plan.Finalizers = append(plan.Finalizers, Finalizer)
 	}
 }
 
-// RemoveFinalizer removes Finalizer from a plan. It changes the plan.
+// RemoveFinalizer changes a plan so that it does not have Finalizer.
 func RemoveFinalizer(plan *v1alpha1.InstallPlan) {
 	plan.Finalizers = slices.DeleteFunc(plan.Finalizers, func(f string) bool { return f == Finalizer })
 	if len(plan.Finalizers) == 0 {
@@ -165,8 +167,9 @@ func RemoveFinalizer(plan *v1alpha1.InstallPlan) {
 	}
 }
 
-// Marked returns the Subscriptions, sorted by name, whose annotation GeneratedBy names the plan and that reference no
-// other plan. In OLM, the annotation blocks resolution in the namespace once the plan is deleted.
+// Marked returns the Subscriptions whose annotation GeneratedBy names the plan, sorted by name. Subscriptions that
+// reference another plan are omitted. In OLM, the annotation blocks resolution in the namespace once the plan is
+// deleted.
 func Marked(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (marked []*v1alpha1.Subscription) {
 	for _, s := range subscriptions {
 		if s.UID != "" && s.Annotations[GeneratedBy] == plan.Name && (s.Status.InstallPlanRef == nil || RefersTo(s, plan)) {
@@ -185,16 +188,16 @@ func Unmark(s *v1alpha1.Subscription, cause olmcore.Cause) olmcore.Update {
 	return olmcore.UpdateOf(s, after, cause)
 }
 
-// Account is the annotation of a plan with the ServiceAccount that the OperatorGroup named when the plan was created,
-// as namespace/name.
+// Account is the annotation with the ServiceAccount of a plan, as namespace/name. The OperatorGroup named this
+// ServiceAccount when the plan was created.
 const Account = olmcore.KeyPrefix + "service-account"
 
-// AccountChange returns why a plan may not continue because its ServiceAccount changed, or an empty string if it may.
-// now is the current account, or nil for the controller. A plan that was created without an account, or whose account
-// is not known, may continue with any account, because it gets fewer permissions.
+// AccountChange returns the reason why a plan must not continue after its ServiceAccount changed. It returns an empty
+// string if the plan may continue. now is the current account, or nil for the controller. A plan that was created
+// without an account, or whose account is not known, may continue with any account, because it gets fewer permissions.
 //
 // Accounts are compared by namespace and name, because permissions are bound to these. So an account that was deleted
-// and created again is the same.
+// and created again is treated as the same account.
 func AccountChange(plan *v1alpha1.InstallPlan, now *corev1.ObjectReference) string {
 	current := accountName(now, plan.Namespace)
 	for _, made := range [...]string{plan.Annotations[Account], accountName(plan.Status.AttenuatedServiceAccountRef, plan.Namespace)} {
@@ -213,8 +216,8 @@ func accountName(ref *corev1.ObjectReference, namespace string) string {
 	return cmp.Or(ref.Namespace, namespace) + "/" + ref.Name
 }
 
-// PrescribedAccount returns the ServiceAccount, as namespace/name, for new plans in a namespace with these
-// OperatorGroups. It returns an empty string if plans run as the controller, or if there is not exactly one
+// PrescribedAccount returns the ServiceAccount for new plans in a namespace with these OperatorGroups, as
+// namespace/name. It returns an empty string if plans run as the controller, or if there is not exactly one
 // OperatorGroup.
 func PrescribedAccount(groups []*operatorsv1.OperatorGroup) string {
 	if found := managing(groups); len(found) > 0 {

@@ -37,8 +37,8 @@ const (
 	UnmanagedObjectUpdated  = "UnmanagedObjectUpdated"
 )
 
-// Clip returns a text for a status. It is valid UTF-8, is cut after 8 KiB, and ends with " ..." if it was cut.
-// Invisible characters are escaped. Names and messages of an API server may be longer.
+// Clip returns text as valid UTF-8 with escaped invisible characters, so that a status can contain it. A text of more
+// than 8 KiB is cut and ends with " ...". Names and messages of an API server may be longer than that.
 func Clip(text string) string {
 	const limit = 8 << 10
 	text = printable.Text(strings.ToValidUTF8(text, "\uFFFD"))

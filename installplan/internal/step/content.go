@@ -156,7 +156,7 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 	case taken(w, t, hash, owners, managed):
 		return leaveShared(w, t)
 	case altered(w, t):
-		return Verdict{Outcome: Done}.saying(sayAltered(w, t))
+		return Verdict{Outcome: Done}.with(reportAltered(w, t))
 	}
 	after, err := typed(t, merge(have, want, t.Kind, managed))
 	if err != nil {
@@ -175,11 +175,11 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 		after.SetAnnotations(olmcore.SetCoOwners(after.GetAnnotations(), olmcore.CoOwners(recorded)))
 	}
 	if same(t.Observed, after) {
-		return Verdict{Outcome: Done}.saying(said...)
+		return Verdict{Outcome: Done}.with(said...)
 	}
 	annotations, _ := olmcore.MergeLabels(after.GetAnnotations(), map[string]string{hashKey: hash})
 	after.SetAnnotations(annotations)
-	return change(w, t, after).saying(said...)
+	return change(w, t, after).with(said...)
 }
 
 // replace deletes an object that differs in an immutable field. A later call creates it again. If the object is
@@ -213,15 +213,15 @@ func taken(w *world, t *Target, want string, owners []metav1.OwnerReference, man
 func leaveShared(w *world, t *Target) Verdict {
 	annotations, isChanged := recordCoOwners(w, t, t.Observed, false)
 	if !isChanged {
-		return Verdict{Outcome: Done}.saying(sayShared(w, t))
+		return Verdict{Outcome: Done}.with(reportShared(w, t))
 	}
 	after := t.Observed.DeepCopyObject().(olmcore.Object)
 	after.SetAnnotations(annotations)
 	return change(w, t, after)
 }
 
-// sayShared reports that another plan wrote the object last.
-func sayShared(w *world, t *Target) olmcore.Diagnostic {
+// reportShared reports that another plan wrote the object last.
+func reportShared(w *world, t *Target) olmcore.Diagnostic {
 	return w.about(t.Steps[0], olmcore.Warning, report.SharedObject, "%s is in another InstallPlan too, which wrote it last", t.Key)
 }
 
@@ -237,8 +237,8 @@ func (w *world) wrote(key olmcore.Key) bool {
 	return ran && last.Class == olmcore.ClassNone
 }
 
-// sayAltered reports that the API server stored other content than was written.
-func sayAltered(w *world, t *Target) olmcore.Diagnostic {
+// reportAltered reports that the API server stored other content than was written.
+func reportAltered(w *world, t *Target) olmcore.Diagnostic {
 	return w.about(t.Steps[0], olmcore.Info, report.AppliedContentAltered, "%s was stored with other content than was written", t.Key)
 }
 

@@ -211,9 +211,9 @@ func (d definition) mayAddToGroup(refusal string) Verdict {
 	return blocked("%s: %s. %s", refusal, obstacles[0].Reason, apigroup.Advice(namespace, obstacles))
 }
 
-// recording returns the records that a definition should have: those of versions that exist or will be created soon,
-// and those of the plan. live contains the former. OLM records a name under its hash, and another name with the same
-// hash is easily found. In that case the first record stays, and the second one gets another key.
+// recording returns the records that a definition should have: those of the plan, and those of versions that exist or
+// will be created soon. live contains the records of these versions. OLM records a name under its hash, and another
+// name with the same hash is easily found. In that case the first record stays, and the second one gets another key.
 func (d definition) recording(entries map[string]string) (kept map[string]string, live []string) {
 	kept = map[string]string{}
 	add := func(value string) {

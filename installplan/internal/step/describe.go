@@ -118,7 +118,7 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 		kind, v = genericKind(w, s, m.GVK)
 	}
 	if v.Outcome != Pending {
-		return nil, v.saying(said...)
+		return nil, v.with(said...)
 	}
 	var keys []olmcore.KeyCase
 	m.Object, keys = olmcore.FoldKeys(m.Object, olmcore.NewObject(m.GVK))
@@ -126,17 +126,17 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 		said = append(said, w.about(i, olmcore.Warning, report.KeyCase, "the manifest of %s: %s", s.Resource.Name, key))
 	}
 	if m.Name == "" {
-		return nil, blocked("object of step %s has no name", s.Resource.Name).saying(said...)
+		return nil, blocked("object of step %s has no name", s.Resource.Name).with(said...)
 	}
 	if m.Name != s.Resource.Name {
 		said = append(said, w.about(i, olmcore.Warning, report.StepNameDiffers, "the step names %s, its manifest %s", s.Resource.Name, m.Name))
 	}
 	if kind.Labelled && len(validation.IsValidLabelValue(s.Resolving)) > 0 {
-		return nil, invalid("%s %s: label %s=%q is not valid", kind.GVK.Kind, m.Name, olmcore.LabelOwner, s.Resolving).saying(said...)
+		return nil, invalid("%s %s: label %s=%q is not valid", kind.GVK.Kind, m.Name, olmcore.LabelOwner, s.Resolving).with(said...)
 	}
 	t.Kind, t.desired = kind, m
 	t.place(w.in.Plan.Namespace)
-	return t, Verdict{Said: said}
+	return t, Verdict{Diagnostics: said}
 }
 
 // place sets the kind and namespace of the desired object. A namespace in the manifest is ignored.

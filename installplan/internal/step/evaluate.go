@@ -30,14 +30,14 @@ type Evaluation struct {
 	// Verdicts contains the verdicts about the steps in plan order, followed by those about bundle lookups that are
 	// not unpacked.
 	Verdicts []Verdict
-	// Targets are the objects that the steps describe, in plan order. Steps that are Done according to their status
+	// Targets contains the objects that the steps describe, in plan order. Steps that are Done according to their status
 	// are omitted.
 	Targets []*Target
-	// Diagnostics are the diagnostics about the steps.
+	// Diagnostics contains the diagnostics about the steps.
 	Diagnostics []olmcore.Diagnostic
-	// Changes are the changes of schemas for which custom resources must be validated.
+	// Changes contains the schema changes for which custom resources must be validated.
 	Changes []SchemaChange
-	// Lost contains the lookups of bundles that steps need and whose content is lost.
+	// Lost contains a lookup for each bundle that is no longer unpacked although steps need its content.
 	Lost []v1alpha1.BundleLookup
 
 	plan *v1alpha1.InstallPlan
@@ -91,7 +91,7 @@ func (e *Evaluation) judge(w *world, steps []int) {
 	}
 	for _, t := range targets {
 		v := judge(w, t)
-		e.Diagnostics = append(e.Diagnostics, v.Said...)
+		e.Diagnostics = append(e.Diagnostics, v.Diagnostics...)
 		if v.Change != nil {
 			e.Changes = append(e.Changes, *v.Change)
 		}
@@ -114,7 +114,7 @@ func (e *Evaluation) describe(w *world, steps []int) []*Target {
 	for _, i := range steps {
 		s := e.plan.Status.Plan[i]
 		t, v := describe(w, i, s)
-		e.Diagnostics = append(e.Diagnostics, v.Said...)
+		e.Diagnostics = append(e.Diagnostics, v.Diagnostics...)
 		switch {
 		case t == nil:
 			if v.NotServed && s.Optional {
@@ -201,7 +201,7 @@ func (e *Evaluation) lookups() {
 	}
 }
 
-// Path returns the path of the field in the plan to which the verdict with an index belongs.
+// Path returns the field of the plan that the verdict with index i is about, for example status.plan[0].
 func (e Evaluation) Path(i int) string {
 	if i >= len(e.plan.Status.Plan) {
 		return "status.bundleLookups"
@@ -214,7 +214,7 @@ func path(i int) string { return fmt.Sprintf("status.plan[%d]", i) }
 // Refused reports whether a step prevents the whole plan from being applied.
 func (e Evaluation) Refused() bool { return slices.ContainsFunc(e.Verdicts, Verdict.Refused) }
 
-// Statuses returns the new status of each step. NotPresent records that an object is being created. If a step is
+// Statuses returns the new status of each step. An object that is being created is recorded as NotPresent. If a step is
 // refused, nothing is created, and no creation is recorded.
 func (e Evaluation) Statuses() []v1alpha1.StepStatus {
 	held := e.Refused()

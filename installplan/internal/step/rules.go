@@ -82,7 +82,7 @@ func versionRule(w *world, t *Target) Verdict {
 		return blocked("a copy of ClusterServiceVersion %s from namespace %s exists here", have.Name, from)
 	}
 	if t.Recorded == v1alpha1.StepStatusUnknown && !apiequality.Semantic.DeepEqual(want.Spec, have.Spec) {
-		return Verdict{Outcome: Done}.saying(w.about(t.Steps[0], olmcore.Info, report.CSVContentDiffers,
+		return Verdict{Outcome: Done}.with(w.about(t.Steps[0], olmcore.Info, report.CSVContentDiffers,
 			"ClusterServiceVersion %s exists with another spec", have.Name))
 	}
 	return Verdict{Outcome: Done}
@@ -91,9 +91,9 @@ func versionRule(w *world, t *Target) Verdict {
 // checkOwnedCRDs refuses a ClusterServiceVersion if another one of the namespace owns one of its
 // CustomResourceDefinitions. An owner in the upgrade chain of a version that the plan names is allowed. So is an owner
 // that the plan replaces by a version without that definition, unless definitions move in a circle. If two plans were
-// made without each other, the first to run wins: the version of the second could never be installed.
+// created independently, the plan that runs second is refused, because its version could never be installed.
 //
-// Differs: OLM counts an owner that the plan replaces.
+// Differs: OLM also refuses the version if the plan replaces the owner.
 func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed bool) Verdict {
 	var chain map[string]bool
 	if isNamed {
@@ -204,7 +204,7 @@ func subscriptionRule(w *world, t *Target) Verdict {
 	want := withMetadata(t.desired.Object)
 	pkg, _ := manifest.Fields(want, "spec")["name"].(string)
 	if other := w.subscriptionTo(pkg, t.Key.Name); other != nil {
-		return Verdict{Outcome: Done, Status: v1alpha1.StepStatusNotCreated}.saying(w.about(t.Steps[0], olmcore.Info, report.SubscriptionExists,
+		return Verdict{Outcome: Done, Status: v1alpha1.StepStatusNotCreated}.with(w.about(t.Steps[0], olmcore.Info, report.SubscriptionExists,
 			"Subscription %s is not created: Subscription %s names package %s, too", t.Key.Name, other.Name, pkg))
 	}
 	metadata := manifest.Fields(want, "metadata")

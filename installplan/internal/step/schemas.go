@@ -36,7 +36,7 @@ type ResourceVerdict struct {
 }
 
 // judgeResources returns the Verdict about custom resources that the new schema would make invalid, and the change for
-// which they must be validated. Versions with the same schema do not count. Neither do custom resources that are
+// which they must be validated. Versions with an unchanged schema are ignored, and so are custom resources that are
 // invalid already.
 func (d definition) judgeResources() (v Verdict) {
 	have := d.have
@@ -46,7 +46,7 @@ func (d definition) judgeResources() (v Verdict) {
 	}
 	v.Change = &SchemaChange{Before: have, After: d.desired, Versions: changed}
 	say := func(severity olmcore.Severity, reason, format string, args ...any) {
-		v = v.saying(d.w.about(ofPlan, severity, reason, format, args...))
+		v = v.with(d.w.about(ofPlan, severity, reason, format, args...))
 	}
 	var problems, already, converted []string
 	for _, r := range d.verdicts(changed) {

@@ -21,7 +21,7 @@ import (
 type Outcome int
 
 const (
-	// Pending means that an action is returned, or that the plan must create a ClusterServiceVersion first.
+	// Pending means that the Verdict contains an action, or that the plan must create a ClusterServiceVersion first.
 	Pending Outcome = iota
 	// Done means that the object exists as the step describes it.
 	Done
@@ -36,29 +36,31 @@ const (
 // Verdict is the decision about one step in one call.
 type Verdict struct {
 	Outcome Outcome
-	// Message says why the step is not applied. It may be "" for Pending and Done.
+	// Message explains why the step is not applied. Message may be empty for Pending and Done.
 	Message string
-	// Status is recorded for the step, unless an object is created for it. If it is "", a Done step becomes Present or
-	// Created, and any other step keeps its recorded status.
+	// Status is recorded for the step, unless an action creates its object. If Status is empty, a Done step becomes
+	// Present or Created, and any other step keeps its recorded status.
 	Status v1alpha1.StepStatus
-	// Deadline is when a Waiting step becomes Blocked, or became Blocked. The zero time means never.
+	// Deadline is the time at which a Waiting step becomes Blocked, or at which a Blocked step became Blocked. The zero
+	// time means never.
 	Deadline time.Time
-	// NotServed is true if the step is refused because the API of its kind is not served. Follows is true if a Waiting
-	// step waits only until a CustomResourceDefinition of the plan is established.
+	// NotServed is true if the step is refused because the API of its kind is not served. Follows is true if the step is
+	// Waiting only until a CustomResourceDefinition of the plan is established.
 	NotServed, Follows bool
-	// Action writes the object. It is nil if nothing is written.
+	// Action is the write of the step's object, or nil.
 	Action olmcore.Action
-	// Said contains the diagnostics about the step.
-	Said []olmcore.Diagnostic
-	// Change is the change of schemas for which custom resources must be validated, or nil.
+	// Diagnostics contains the diagnostics about the step.
+	Diagnostics []olmcore.Diagnostic
+	// Change is the schema change for which custom resources must be validated, or nil.
 	Change *SchemaChange
 }
 
 // Refused reports whether the step prevents the whole plan from being applied.
 func (v Verdict) Refused() bool { return v.Outcome == Blocked || v.Outcome == Invalid }
 
-func (v Verdict) saying(said ...olmcore.Diagnostic) Verdict {
-	v.Said = append(v.Said, said...)
+// with returns the Verdict with further diagnostics.
+func (v Verdict) with(more ...olmcore.Diagnostic) Verdict {
+	v.Diagnostics = append(v.Diagnostics, more...)
 	return v
 }
 
@@ -78,9 +80,9 @@ func waiting(format string, args ...any) Verdict {
 type Target struct {
 	Key  olmcore.Key
 	Kind kinds.Kind
-	// Versions are the names of the ClusterServiceVersions that need the object.
+	// Versions contains the names of the ClusterServiceVersions that need the object.
 	Versions []string
-	// Steps are the positions of the steps in the plan, in ascending order. Recorded is the recorded status of the
+	// Steps contains the positions of the steps in the plan, in ascending order. Recorded is the recorded status of the
 	// first step.
 	Steps    []int
 	Recorded v1alpha1.StepStatus

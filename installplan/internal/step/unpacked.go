@@ -21,10 +21,10 @@ import (
 // maxRemembered limits the files of the bundles in a Memory, in bytes. The author of a plan decides how large they are.
 const maxRemembered = 8 << 20
 
-// Memory contains the decoded bundles that a plan references. It is passed to the next call for the plan, so that
-// bundles are not decompressed and decoded again for each step. A bundle is identified by the UID and
-// resourceVersion of its ConfigMap. Bundles that a call does not use are dropped. A nil Memory contains nothing and
-// stores nothing, and is always correct.
+// Memory contains the decoded bundles that a plan references. A Memory is passed to the next call for the plan, so that
+// bundles are not decompressed and decoded again. A bundle is identified by the UID and resourceVersion of its
+// ConfigMap. Bundles that a call does not use are dropped. A nil Memory contains nothing and stores nothing, and is
+// always correct.
 type Memory struct {
 	earlier, now map[identity]*unpacked
 	size         int // of the bundles in now
@@ -42,7 +42,7 @@ type unpacked struct {
 	literals map[manifest.Ref]literal
 }
 
-// Next returns the Memory for a call that may use what the previous call stored.
+// Next returns the Memory for the next call. That call may use the bundles that the previous call stored in m.
 func (m *Memory) Next() *Memory {
 	next := &Memory{now: map[identity]*unpacked{}}
 	if m != nil {

@@ -28,7 +28,8 @@ func (d definition) update() Verdict {
 	})
 	applied := have.Annotations[hashKey]
 	switch {
-	case len(entries) == 0 && !isManaged(have) && !w.in.OverwriteUnmanaged: // since version 0.26, OLM labels the definitions that it records
+	// Since version 0.26, OLM labels every definition on which it records a version.
+	case len(entries) == 0 && !isManaged(have) && !w.in.OverwriteUnmanaged:
 		if field := narrowed(d.desired, have); field != "" {
 			return unmanaged(t, field)
 		}
@@ -36,15 +37,15 @@ func (d definition) update() Verdict {
 	case applied == d.hash && recorded:
 		return d.served()
 	case altered(w, t):
-		return d.served().saying(sayAltered(w, t))
+		return d.served().with(reportAltered(w, t))
 	}
 	newer := d.newerOwner()
 	if newer != "" && d.servesNewer() {
-		return d.write(have, nil).saying(w.about(t.Steps[0], olmcore.Info, report.NewerCRDKept,
-			"CustomResourceDefinition %s is kept, because %s needs it", have.Name, newer)).saying(d.sayConvertedElsewhere()...)
+		return d.write(have, nil).with(w.about(t.Steps[0], olmcore.Info, report.NewerCRDKept,
+			"CustomResourceDefinition %s is kept, because %s needs it", have.Name, newer)).with(d.reportConvertedElsewhere()...)
 	}
 	if w.wrote(t.Key) && applied != "" && recorded {
-		return d.served().saying(sayShared(w, t))
+		return d.served().with(reportShared(w, t))
 	}
 	return d.change()
 }
@@ -80,8 +81,8 @@ func (d definition) served() Verdict {
 	return v
 }
 
-// Recorded splits the annotations of a definition into those that record ClusterServiceVersions and the others.
-// Neither result is nil.
+// Recorded splits the annotations of a definition. entries contains those that record ClusterServiceVersions, and
+// others contains the rest. Neither is nil.
 func Recorded(crd *apiextensionsv1.CustomResourceDefinition) (entries, others map[string]string) {
 	entries, others = map[string]string{}, map[string]string{}
 	for key, value := range crd.Annotations {
@@ -120,8 +121,8 @@ func (d definition) newerOwner() string {
 	return newer[0]
 }
 
-// recordedOwners returns the sorted values of the entries of the observed definition that counts accepts. Only versions
-// that a definition records count, because any version may claim to own an existing definition.
+// recordedOwners returns the sorted records of the observed definition for which the function counts returns true. A
+// ClusterServiceVersion without a record is ignored, because any version may claim to own an existing definition.
 func (d definition) recordedOwners(counts func(namespace, name string, csv *v1alpha1.ClusterServiceVersion) bool) []string {
 	entries, _ := Recorded(d.have)
 	var owners []string
@@ -139,8 +140,9 @@ func (d definition) recordedOwners(counts func(namespace, name string, csv *v1al
 	return slices.Compact(owners)
 }
 
-// servesNewer reports whether the observed definition stays as it is for a newer owner. It stays if the definition of
-// the step would take something away from its users, or if the users of the definition of the step lose nothing.
+// servesNewer reports whether the observed definition is kept for a newer owner. It is kept if the step's definition
+// would narrow it, or if it offers everything that the step's definition offers. The step must also be able to use its
+// conversion.
 func (d definition) servesNewer() bool {
 	return d.mayKeepConversion() && (narrowed(d.have, d.desired) != "" || narrowed(d.desired, d.have) == "")
 }
@@ -152,7 +154,8 @@ func (d definition) mayKeepConversion() bool {
 }
 
 // convertedByOthers reports whether the conversion webhook of the observed definition belongs to a live
-// ClusterServiceVersion. For one of another namespace, the webhook must be a Service of that namespace.
+// ClusterServiceVersion. If that ClusterServiceVersion is in another namespace, the webhook must call a Service of that
+// namespace.
 func (d definition) convertedByOthers() bool {
 	conversion := d.have.Spec.Conversion
 	versions := slices.Concat(d.w.in.ClusterServiceVersions, d.w.in.Alongside)
@@ -172,7 +175,8 @@ func convertsIn(c *apiextensionsv1.CustomResourceConversion, namespace string) b
 }
 
 // write returns a Verdict with the update to after. The update adds the records of the plan's versions, the namespace
-// that installed the definition first, and further annotations. If only the last two would change, there is no update.
+// that installed the definition first, and the annotations in further. If only that namespace or the annotations in
+// further would change, there is no update.
 func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, further map[string]string) Verdict {
 	entries, others := Recorded(after)
 	entries, live := d.recording(entries)
@@ -207,9 +211,8 @@ func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, furth
 // an empty string. named is the present value. live contains the records of versions that exist or will be created
 // soon, without those of the plan. A record is namespace/name.
 //
-// A definition that only one namespace installed needs no annotation. Otherwise the first namespace is known if all
-// live records are of one namespace. No plan changes the annotation afterwards. If one did, a later namespace would
-// become the first one while the operator of the first namespace is reinstalled.
+// An existing annotation is never changed, because the records of the first namespace are missing while its operator is
+// reinstalled. A new annotation is set only if all live records are of one other namespace.
 func firstInstalledBy(named string, live []string, namespace string) string {
 	before := namespacesOf(live)
 	if named == "" && len(before) == 1 && before[0] != namespace {
@@ -229,10 +232,10 @@ func namespacesOf(records []string) []string {
 	return slices.Compact(namespaces)
 }
 
-// sayConvertedElsewhere reports that a Service of another namespace converts the custom resources, and that the plan
+// reportConvertedElsewhere reports that a Service of another namespace converts the custom resources, and that the plan
 // does not change this. A namespace may have installed the definition first in order to read the custom resources of
 // others.
-func (d definition) sayConvertedElsewhere() []olmcore.Diagnostic {
+func (d definition) reportConvertedElsewhere() []olmcore.Diagnostic {
 	namespace := d.w.in.Plan.Namespace
 	if !d.convertedByOthers() || convertsIn(d.have.Spec.Conversion, namespace) {
 		return nil
@@ -285,7 +288,7 @@ func (d definition) change() Verdict {
 	if judged.Refused() {
 		return judged
 	}
-	v := d.write(after, map[string]string{hashKey: d.hash}).saying(judged.Said...).saying(d.sayConvertedElsewhere()...)
+	v := d.write(after, map[string]string{hashKey: d.hash}).with(judged.Diagnostics...).with(d.reportConvertedElsewhere()...)
 	v.Change = judged.Change
 	return v
 }
@@ -330,7 +333,8 @@ func (w *world) replaced(own []string) map[string]bool {
 	return found
 }
 
-// takes returns what after takes away from other owners of the observed definition, or an empty string.
+// takes returns the first field of the observed definition that after would change or narrow for its other owners, or
+// an empty string.
 func (d definition) takes(after *apiextensionsv1.CustomResourceDefinition) string {
 	listed := slices.ContainsFunc(d.t.Versions, func(name string) bool {
 		csv := d.w.known(name)
@@ -345,8 +349,9 @@ func (d definition) takes(after *apiextensionsv1.CustomResourceDefinition) strin
 	return narrowed(d.have, after)
 }
 
-// mayServe decides whether a plan may write a definition with the versions of after. Under an account a plan serves no
-// further version in an API group that another operator serves. The Outcome is Pending if it may.
+// mayServe decides whether a plan may write the versions of the definition after. A plan that runs as a ServiceAccount
+// may not serve an additional version in an API group that another operator serves. The Outcome is Pending if the write
+// is allowed.
 func (d definition) mayServe(after *apiextensionsv1.CustomResourceDefinition) Verdict {
 	if !d.w.isConfined() {
 		return Verdict{}
@@ -361,7 +366,7 @@ func (d definition) mayServe(after *apiextensionsv1.CustomResourceDefinition) Ve
 }
 
 // unsafe returns why a definition may not be changed to that of the step, regardless of its owners. It returns an empty
-// string if it may.
+// string if the definition may be changed.
 func (d definition) unsafe() string {
 	have, desired := d.have, d.desired
 	var lost []string

@@ -37,7 +37,7 @@ type Input struct {
 	Alongside                 []*v1alpha1.ClusterServiceVersion
 	Announced                 []types.NamespacedName
 	CustomResourceDefinitions []*apiextensionsv1.CustomResourceDefinition
-	// APIServices are incomplete if they were not read.
+	// APIServices is incomplete if the APIServices were not read.
 	APIServices     olmcore.Observed[*apiregistrationv1.APIService]
 	CustomResources []ResourceVerdict
 	Objects         []olmcore.Object
@@ -47,7 +47,8 @@ type Input struct {
 	LastRun         olmcore.LastResults
 	Memory          *Memory
 
-	// TakenOver names the ClusterServiceVersions that a later plan replaces. Their open steps are not applied.
+	// TakenOver contains the names of the ClusterServiceVersions that a later plan replaces. Their open steps are not
+	// applied.
 	TakenOver map[string]bool
 
 	OLMNamespace, GlobalNamespace                      string
