@@ -131,7 +131,7 @@ func Find(q Question) (Path, error) {
 		}
 		version := versionOf(catalog, pkg, q.Target)
 		if version == "" {
-			problem := fmt.Sprintf("%q is no bundle of package %s with a version", q.Target, pkg)
+			problem := fmt.Sprintf("%q is not a bundle with a version in package %s", q.Target, pkg)
 			return Path{}, &olmcore.InputError{Field: "Target", Problem: problem}
 		}
 		w.bound = "<=" + version

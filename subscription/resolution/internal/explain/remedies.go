@@ -323,7 +323,7 @@ func orphans(v *View, t *trouble) (list []proposal) {
 	csvs, _ := orphansOf(v, t)
 	for _, c := range csvs {
 		name := c.Object.Name
-		list = append(list, proposal{object: name, message: fmt.Sprintf("Delete ClusterServiceVersion %s, so that its Subscription can install it anew.", name), changes: deleted(csvs...)})
+		list = append(list, proposal{object: name, message: fmt.Sprintf("Delete ClusterServiceVersion %s, so that its Subscription can install it again.", name), changes: deleted(csvs...)})
 	}
 	return list
 }
