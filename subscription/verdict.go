@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Verdict is the decision about one Subscription, with the facts that explain it. Objects that it references must
-// not be changed.
+// Verdict is the decision about one Subscription, with the facts that explain it. The caller must not change the
+// objects that a Verdict references.
 type Verdict struct {
 	// Subscription is the observed Subscription.
 	Subscription *v1alpha1.Subscription
@@ -32,7 +32,7 @@ type Verdict struct {
 	// Kept contains the types of the conditions of this library that are not changed, because the facts about them are
 	// unknown.
 	Kept []v1alpha1.SubscriptionConditionType
-	// Waits means that the namespace does not have to be resolved for this Subscription.
+	// Waits means that this Subscription does not need a resolution of the namespace.
 	Waits bool
 	// Result contains what Reconcile does and reports because of this Subscription. Reconcile leaves out
 	// Diagnostics that only explain a status, unless it writes the status.
@@ -42,7 +42,7 @@ type Verdict struct {
 	history *History // the History for the next call; nil if it did not change
 }
 
-// Update returns the action that writes the status.
+// Update returns the action that writes Status to the Subscription.
 func (v *Verdict) Update(now time.Time, why olmcore.Cause) olmcore.UpdateStatus {
 	after := v.Subscription.DeepCopy()
 	v.Status.DeepCopyInto(&after.Status)

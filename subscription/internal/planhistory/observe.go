@@ -16,13 +16,13 @@ import (
 // Seen is the result of Observe.
 type Seen struct {
 	State
-	// Unconfirmed is what a stale cache may explain.
+	// Unconfirmed contains the observations that may come from a stale cache.
 	Unconfirmed Unconfirmed
 	// Result contains the Diagnostics and the time until the next call.
 	Result olmcore.Result
 }
 
-// Observe returns the state of the InstallPlan that ref references. ref may differ from the observed reference, if the
+// Observe returns the state of the InstallPlan that ref references. ref differs from the observed reference if the
 // caller decided that the Subscription should reference another InstallPlan.
 func (s *Snapshot) Observe(p *Past, ref *corev1.ObjectReference) Seen {
 	const path = "status.installPlanRef"

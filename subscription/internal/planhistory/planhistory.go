@@ -27,13 +27,13 @@ import (
 )
 
 const (
-	// Recheck is the time until something is read again that a stale cache may explain.
+	// Recheck is the time until an object is read again because its observed version may come from a stale cache.
 	Recheck = time.Second
 	// unknownPhaseRecheck is the time until an InstallPlan with an unknown phase is read again.
 	unknownPhaseRecheck = 5 * time.Minute
 )
 
-// Snapshot is what was observed of the InstallPlans of a namespace. It is read-only and shared by all Subscriptions.
+// Snapshot contains the observed InstallPlans of a namespace. It is read-only, and all Subscriptions share it.
 type Snapshot struct {
 	Now       time.Time
 	Namespace string
@@ -41,22 +41,23 @@ type Snapshot struct {
 	Window    Window
 	// Grace is the time for which a cache may be stale.
 	Grace time.Duration
-	// Live means that Plans was read from the API server, so that an InstallPlan that is not in it does not exist.
+	// Live means that Plans was read from the API server. An InstallPlan that is not in Plans then does not exist.
 	Live bool
 	// KeepsHistories means that the caller stores histories and passes them to the next call.
 	KeepsHistories bool
 }
 
-// Past is what is known about one Subscription from before this call.
+// Past contains the facts about one Subscription from before this call.
 type Past struct {
 	Subscription *v1alpha1.Subscription // as observed
 	History      History
 	// Remembers means that History contains a stage.
 	Remembers bool
-	// Shown is the stage that the observed conditions show since ShownSince. It is empty if they show none.
+	// Shown is the stage that the observed conditions show. It is empty if they show none. ShownSince is the time of the
+	// transition to that stage.
 	Shown      Stage
 	ShownSince time.Time
-	// Outlived means that the InstallPlan was missing while the version that it installed still existed.
+	// Outlived means that the observed status records the version of the InstallPlan as installed.
 	Outlived bool
 }
 
@@ -64,10 +65,11 @@ type Past struct {
 type State struct {
 	// Stage is the observed stage.
 	Stage Stage
-	// Shown is the stage that the conditions should show. StageUnverified and StageUnknown leave the conditions as
-	// they are.
+	// Shown is the stage that the conditions should show. If it is StageUnverified or StageUnknown, the conditions are not
+	// changed.
 	Shown Stage
-	// Recorded is the stage that the observed conditions show since RecordedAt. It is empty if they show none.
+	// Recorded is the stage that the observed conditions show. It is empty if they show none. RecordedAt is the time of
+	// the transition to that stage.
 	Recorded   Stage
 	RecordedAt time.Time
 	// Plan is the InstallPlan. It is nil if the InstallPlan is not visible.
@@ -75,7 +77,7 @@ type State struct {
 	// UID and Name identify the InstallPlan. They are copied from the reference if the InstallPlan is not visible.
 	UID  types.UID
 	Name string
-	// Invalid means that the reference cannot name an InstallPlan of this Subscription.
+	// Invalid means that the reference has no name, or that it names another kind or another namespace.
 	Invalid bool
 	// Replaced means that the visible InstallPlan has another UID than the reference.
 	Replaced bool
@@ -84,14 +86,14 @@ type State struct {
 	Lasting bool
 	// Proven means that the deletion of the InstallPlan was observed.
 	Proven bool
-	// Outlived means that the InstallPlan was missing while the version that it installed still existed. If the
-	// version is missing now, a user deleted it on purpose, so the namespace must not be resolved again because
-	// of it.
+	// Outlived means that the observed status records the version of the InstallPlan as installed. If the version and the
+	// InstallPlan are missing now, a user deleted the version on purpose. That is no reason to resolve the namespace
+	// again.
 	Outlived bool
 }
 
-// Recall returns what is known about a Subscription from before this call. A history that cannot be used is dropped
-// with a Diagnostic.
+// Recall returns the facts about a Subscription from before this call. It replaces an invalid history with an empty one
+// and reports that as a Diagnostic.
 func (s *Snapshot) Recall(sub *v1alpha1.Subscription, history History) (Past, olmcore.Result) {
 	p := Past{Subscription: sub, History: history}
 	p.Shown, p.ShownSince = ShownStage(sub.Status.Conditions)
@@ -117,7 +119,7 @@ func (p *Past) diagnose(
 	return r
 }
 
-// Moved reports whether a reference differs from the observed one.
+// Moved reports whether a reference differs from the observed reference.
 func (p *Past) Moved(ref *corev1.ObjectReference) bool {
 	return ref != p.Subscription.Status.InstallPlanRef
 }
