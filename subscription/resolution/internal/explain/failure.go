@@ -49,9 +49,9 @@ type Rule struct {
 	Need, FailureMessage string
 }
 
-// Remedy is a change that would help. Before a Remedy is offered, the Subscriptions are resolved with the change. If
-// the change needs unknown content, such as another catalog, that content is assumed to exist. Three kinds are not
-// verified: retrying with fewer bundles or more steps, restoring a catalog, and asking a publisher for an upgrade.
+// Remedy is a change with which the Subscriptions would be resolved. Before a Remedy is offered, the change is tried.
+// If the change needs unknown content, such as another catalog, that content is assumed to exist. Three kinds are not
+// tried: retrying with fewer bundles or more steps, restoring a catalog, and asking a publisher for an upgrade.
 type Remedy struct {
 	Code RemedyCode
 	// Object is the name of the ClusterServiceVersion, Subscription, package or catalog to change, or a description of
@@ -110,8 +110,8 @@ type Target struct {
 	Adopt bool
 }
 
-// CoresFor returns the Cores that name a Subscription, and the Cores that name none and therefore affect all
-// Subscriptions.
+// CoresFor returns the Cores that affect a Subscription: the Cores that name the Subscription, and the Cores that name
+// no Subscription.
 func CoresFor(cores []Core, subscription string) []Core {
 	return slices.DeleteFunc(slices.Clone(cores), func(c Core) bool {
 		return len(c.Subscriptions) > 0 && !slices.Contains(c.Subscriptions, subscription)
