@@ -84,8 +84,8 @@ const (
 	// ReasonInvalidContent means that a part of a catalog is invalid and is completely or partly ignored. The author of
 	// the catalog has to correct the catalog.
 	ReasonInvalidContent = content.ReasonInvalidContent
-	// ReasonDuplicateContent means that a catalog contains two definitions of the same name. The first definition is used.
-	// The author of the catalog should remove the other one.
+	// ReasonDuplicateContent means that a catalog contains a package, channel, bundle, entry or version twice. If there
+	// are two definitions, the first one is used. The author of the catalog should remove the other one.
 	ReasonDuplicateContent = content.ReasonDuplicateContent
 	// ReasonInvalidBundle means that a requirement of a bundle cannot be read, so the bundle is never chosen. The author
 	// of the catalog has to correct the bundle.
@@ -94,7 +94,7 @@ const (
 	// The author of the catalog has to correct the channel.
 	ReasonMalformedChannel = content.ReasonMalformedChannel
 	// ReasonSkippedObject means that an object of the Input was ignored, because it is nil, is in another namespace or
-	// occurs twice. The caller should read all objects from one consistent list.
+	// occurs twice. The caller should pass each object of the namespace once.
 	ReasonSkippedObject = content.ReasonSkippedObject
 	// ReasonCatalogUnavailable means that a visible catalog has no content, so none of its bundles can be chosen. See
 	// the status of the CatalogSource.

@@ -10,7 +10,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
-// HeldBackOf returns the reasons why Subscriptions did not get their best candidate. The budget is divided between
+// HeldBackOf returns the reasons why Subscriptions did not get their best candidate. It divides the budget between
 // these Subscriptions.
 func HeldBackOf(p *View, budget *search.Budget) []HeldBack {
 	var list []HeldBack

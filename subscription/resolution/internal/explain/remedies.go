@@ -57,8 +57,8 @@ var remedies = []remedy{
 // mostChecked bounds the changes that are tried for one trouble.
 const mostChecked = 12
 
-// RemediesFor returns remedies for a contradiction. Call it after all contradictions are known, because it leaves out
-// the Subscriptions that failed for other reasons.
+// RemediesFor returns the remedies for a contradiction. Call it only after all contradictions are known, because it
+// leaves out the Subscriptions that failed for other reasons.
 func RemediesFor(v *View, core *Core, found search.Contradiction, budget *search.Budget) []Remedy {
 	t := trouble{rules: core.Rules, found: found}
 	for _, s := range v.Subs {
