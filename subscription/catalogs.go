@@ -140,7 +140,7 @@ type catalogsHealth struct {
 }
 
 // health returns the health of the catalogs for a Subscription. If it is not known whether a catalog serves, the
-// recorded health counts. An entry that does not change keeps its time.
+// recorded health is used. An entry that does not change keeps its time.
 func (c *catalogs) health(s *v1alpha1.Subscription, now time.Time) catalogsHealth {
 	recorded, kept := s.Status.CatalogHealth, 0
 	h := catalogsHealth{isKnown: true, list: slices.Grow([]v1alpha1.SubscriptionCatalogHealth(nil), len(c.sources))}

@@ -133,7 +133,8 @@ type PlanProgress struct {
 // Unpacking describes the progress of unpacking the bundle images of a resolution.
 type Unpacking struct {
 	// Lookups contains the bundles that had to be unpacked, as in an InstallPlan's status.bundleLookups. If the condition
-	// BundleLookupFailed is True, unpacking failed. If BundleLookupPending is True, it has not finished.
+	// BundleLookupFailed is True, unpacking failed. If BundleLookupPending is True, unpacking has not
+	// finished.
 	Lookups []v1alpha1.BundleLookup
 	// Failure is the reason why no bundle can be unpacked. It is nil if there is no such reason. Unless the
 	// Failure is Transient, it is retried only after a change.
@@ -191,8 +192,8 @@ func hasNamespace(o olmcore.Object) (field, problem string) {
 	return "", ""
 }
 
-// cover passes each field of the Input to a Checkpoint. Of the operators of a resolution only their number counts,
-// because package installplan installs them.
+// cover passes each field of the Input to a Checkpoint. Of the operators of a resolution, it passes only whether there
+// are any, because package installplan installs them.
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 	olmcore.CoverValue(&c, in.Namespace)
 	olmcore.CoverValue(&c, in.Catalogs != nil)

@@ -83,7 +83,8 @@ type draft struct {
 	result olmcore.Result
 }
 
-// judge decides about one Subscription. The order of the steps matters: each one reads what the earlier ones decided.
+// judge decides about one Subscription. The steps have a fixed order, because each one reads the decisions
+// of the earlier ones.
 func judge(n *namespace, s *v1alpha1.Subscription) Verdict {
 	past, result := n.plans.Recall(s, planhistory.History(n.histories[s.UID]))
 	f := &facts{n: n, sub: s, past: past}

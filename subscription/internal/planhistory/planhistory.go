@@ -136,7 +136,7 @@ type position struct {
 }
 
 // recordedPosition returns the stage of the referenced InstallPlan according to the observed status. If the status
-// shows no stage, the history counts. A condition that is older than the InstallPlan describes another InstallPlan.
+// shows no stage, the history is used. A condition that is older than the InstallPlan describes another InstallPlan.
 func (p *Past) recordedPosition(s *State) position {
 	status, h := &p.Subscription.Status, &p.History
 	ref := status.InstallPlanRef
@@ -157,8 +157,8 @@ func (p *Past) recordedPosition(s *State) position {
 	return at
 }
 
-// lastKnownStage returns the stage in which a visible InstallPlan was before, or "". The history counts more than
-// the status, which other clients may have written.
+// lastKnownStage returns the stage in which a visible InstallPlan was before, or "". The history takes precedence
+// over the status, which other clients may have written.
 func (p *Past) lastKnownStage(plan *v1alpha1.InstallPlan) Stage {
 	if p.Remembers && p.History.isAbout(plan.UID, plan.Name) {
 		return p.History.LastStage

@@ -39,7 +39,7 @@ const (
 )
 
 // PlanConditions contains the types of the conditions of a Subscription that describe its InstallPlan. If several
-// conditions have the same time, the last one in this list counts.
+// conditions have the same time, the last one in this list is used.
 var PlanConditions = []v1alpha1.SubscriptionConditionType{
 	v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed, v1alpha1.SubscriptionInstallPlanMissing,
 }
@@ -66,7 +66,7 @@ func Refers(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 
 // Contributes reports whether an InstallPlan belongs to a Subscription. One of these facts is enough:
 //   - The Subscription references the InstallPlan.
-//   - The Subscription references no InstallPlan, and its annotation says that this InstallPlan created it.
+//   - The Subscription references no InstallPlan, and its annotation olm.generated-by names the InstallPlan.
 //   - The InstallPlan is neither Complete nor Failed, and it installs status.currentCSV.
 //   - An annotation of the InstallPlan lists the UID of the Subscription as a contributor.
 func Contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {

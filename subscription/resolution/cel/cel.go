@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// CostLimit limits one evaluation, in units of CEL's cost model. A rule that exceeds it counts as not satisfied.
+// CostLimit limits one evaluation, in units of CEL's cost model. A rule that exceeds the limit is not satisfied.
 const CostLimit = 1_000_000
 
 // New returns a compiler for the CEL rules that OLM supports. A rule is an expression of type bool over the variable

@@ -137,7 +137,7 @@ func likewise(p *View, s *model.Subscription, found search.Contradiction) (names
 	return names
 }
 
-// classify finds the rule that matters most to a person.
+// classify finds the rule that is most useful to a user.
 func classify(rules []Rule, subscription, candidate string) (model.HeldBackCode, string) {
 	always := func(*Rule) bool { return true }
 	own := func(r *Rule) bool { return r.Bundle == candidate }

@@ -78,8 +78,8 @@ const (
 	// Pinned means that a version range of the Subscription excludes the candidate. To allow the candidate, change the
 	// range.
 	Pinned HeldBackCode = "Pinned"
-	// PinInvalid means that a version range of the Subscription is invalid, so its operator is not changed. Correct
-	// the range.
+	// PinInvalid means that a version range of the Subscription is invalid, so the operator of the
+	// Subscription is not changed. Correct the range.
 	PinInvalid HeldBackCode = "PinInvalid"
 	// Unknown means that the limit of steps was reached before a reason was found.
 	Unknown HeldBackCode = "Unknown"

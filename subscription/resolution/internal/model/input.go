@@ -31,7 +31,7 @@ type Input struct {
 	InFlight map[string]string
 	// Pins contains version ranges of Subscriptions, in addition to their annotation AnnotationVersionRange.
 	Pins []Pin
-	// Exclude is called for each catalog entry before it is selected. Nil excludes nothing.
+	// Exclude checks each catalog entry before the entry is selected. If Exclude is nil, no entry is excluded.
 	Exclude Excluder
 	// CEL compiles the rules of CEL constraints. If CEL is nil, a bundle with such a constraint is never chosen.
 	CEL    CELCompiler
@@ -66,8 +66,8 @@ type CELCompiler interface {
 
 // CELProgram is a compiled CEL rule of type bool.
 type CELProgram interface {
-	// Satisfied evaluates the rule over the variable "properties": a list of maps with the keys type and value. Errors
-	// count as not satisfied.
+	// Satisfied evaluates the rule over the variable "properties": a list of maps with the keys type and value.
+	// It returns false if the evaluation fails.
 	Satisfied(properties []olmcore.Property) bool
 }
 
@@ -82,8 +82,8 @@ type Policy struct {
 	// FailOnMissingCatalog reports a failure if the catalog, package or channel of an installed operator no longer
 	// exists. Otherwise, the operator remains installed and is held back.
 	FailOnMissingCatalog bool
-	// FailOnMalformedChannel and FailOnInvalidBundle stop the resolution of the namespace if a channel or bundle that
-	// may be relevant is invalid. Otherwise, the channel or bundle is left out.
+	// FailOnMalformedChannel stops the resolution of the namespace if a channel that may be relevant is invalid.
+	// FailOnInvalidBundle does the same for a bundle. Otherwise, the channel or bundle is left out.
 	FailOnMalformedChannel, FailOnInvalidBundle bool
 	// AllowBackwardSkipRange allows a skipRange to lead to the installed version itself, or to an older one.
 	AllowBackwardSkipRange bool

@@ -27,7 +27,7 @@ const (
 	RuleRequires
 	// RuleKeeps requires that Subscription A keeps node B.
 	RuleKeeps
-	// RuleDemanded requires that Subscription A gets node B. It is never part of a conflict.
+	// RuleDemanded requires that Subscription A gets node B. A reported conflict never contains this rule.
 	RuleDemanded
 	// RuleCSV requires that node A, an existing ClusterServiceVersion, remains.
 	RuleCSV
