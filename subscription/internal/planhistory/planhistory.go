@@ -37,8 +37,9 @@ const (
 type Snapshot struct {
 	Now       time.Time
 	Namespace string
-	Plans     map[string]*v1alpha1.InstallPlan // by name
-	Window    Window
+	// Plans contains the InstallPlans by name.
+	Plans  map[string]*v1alpha1.InstallPlan
+	Window Window
 	// Grace is the time for which a cache may be stale.
 	Grace time.Duration
 	// Live means that Plans was read from the API server. An InstallPlan that is not in Plans then does not exist.
@@ -49,7 +50,8 @@ type Snapshot struct {
 
 // Past contains the facts about one Subscription from before this call.
 type Past struct {
-	Subscription *v1alpha1.Subscription // as observed
+	// Subscription is the observed Subscription.
+	Subscription *v1alpha1.Subscription
 	History      History
 	// Remembers means that History contains a stage.
 	Remembers bool
