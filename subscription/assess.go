@@ -16,8 +16,8 @@ type Gate string
 
 // Gates.
 const (
-	// GateNotNeeded means that no Subscription needs a resolution, because each waits for its InstallPlan or is being
-	// deleted.
+	// GateNotNeeded means that no Subscription needs a resolution, for example because each one waits for its
+	// InstallPlan.
 	GateNotNeeded Gate = "NotNeeded"
 	// GateNeeded means that the Outcome contains a ResolveRequest.
 	GateNeeded Gate = "Needed"

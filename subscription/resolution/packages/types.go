@@ -46,7 +46,8 @@ type PackageManifestStatus struct {
 	Deprecation *Deprecation     `json:"deprecation,omitempty"`
 	// Channels contains the channels with a head, sorted by name. Channels without an installable bundle are left out.
 	Channels []PackageChannel `json:"channels"`
-	// DefaultChannel is the name of the channel that a Subscription without a channel follows. Channels contains it.
+	// DefaultChannel is the name of the channel that a Subscription without a channel follows. Channels contains this
+	// channel.
 	DefaultChannel string `json:"defaultChannel"`
 }
 

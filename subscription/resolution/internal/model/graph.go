@@ -342,7 +342,7 @@ const (
 // Count adds work that another package did. 16 units of work are one step.
 func (p *Problem) Count(work int) { p.work += work }
 
-// TakeSteps adds more to the work. It returns the work since its last call, in steps.
+// TakeSteps adds the given units of work. It returns the work since its last call, in steps.
 func (p *Problem) TakeSteps(more int) int {
 	p.work += more
 	steps := p.work / workPerStep
