@@ -13,13 +13,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the namespaces whose Subscriptions must be reconciled when an object was created, changed or
-// deleted. A key has no name. The zero key means all namespaces. Call Affected with the old and the new version of
-// the object.
+// Affected returns the namespaces whose Subscriptions must be reconciled after an object was created, changed or
+// deleted. Each key contains only a namespace. The zero key means all namespaces. After an update, call Affected with
+// both the old and the new version of the object.
 //
 // A CatalogSource affects all namespaces, because it may be in the global catalog namespace. A caller that knows the
-// global catalog namespace may limit the CatalogSources of other namespaces to their own. A changed CatalogSource also
-// changes what a resolution would answer, so do not pass the old Input.Resolution any more.
+// global catalog namespace may reconcile only the namespace of any other CatalogSource. A change of a CatalogSource
+// also makes Input.Resolution stale, so do not pass the old Resolution any more.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	kind := olmcore.KeyOf(o) // the zero Key for a nil pointer of any type
 	switch {

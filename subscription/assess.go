@@ -4,29 +4,30 @@ package subscription
 
 // Assessment contains the decisions of Reconcile for command lines, metrics and tests.
 type Assessment struct {
-	// Verdicts has one entry for each Subscription, sorted by name.
+	// Verdicts contains one Verdict for each Subscription, sorted by name.
 	Verdicts []Verdict
 	Gate     Gate
-	// Blocked says why the namespace cannot be resolved. It is empty if it can.
+	// Blocked is the reason why the namespace cannot be resolved. It is empty if the namespace can be resolved.
 	Blocked string
 }
 
-// Gate says whether the namespace must be resolved.
+// Gate is the decision whether the namespace must be resolved.
 type Gate string
 
 // Gates.
 const (
-	// GateNotNeeded means that every Subscription waits for its InstallPlan, or that there is none.
+	// GateNotNeeded means that no Subscription needs a resolution, for example because each one waits for its
+	// InstallPlan.
 	GateNotNeeded Gate = "NotNeeded"
 	// GateNeeded means that the Outcome contains a ResolveRequest.
 	GateNeeded Gate = "Needed"
-	// GateAnswered means that Input.Resolution is the answer. It is carried out, or waits until its InstallPlan is
-	// visible.
+	// GateAnswered means that Input.Resolution still applies, so no new resolution is requested. Reconcile carries it out,
+	// or waits until its InstallPlan is visible.
 	GateAnswered Gate = "Answered"
-	// GateDeferred means that statuses must be written first. Call Reconcile again afterwards. Changes that only
-	// concern catalogs do not defer the resolution.
+	// GateDeferred means that statuses must be written before the namespace is resolved. Call Reconcile again afterwards.
+	// A status that changes only because of catalogs does not defer the resolution.
 	GateDeferred Gate = "Deferred"
-	// GateBlocked means that the namespace cannot be resolved. A Diagnostic says why.
+	// GateBlocked means that the namespace cannot be resolved. A Diagnostic contains the reason.
 	GateBlocked Gate = "Blocked"
 )
 

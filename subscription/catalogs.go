@@ -16,22 +16,22 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Catalogs is what is known of the catalogs from which a namespace is resolved.
+// Catalogs contains the observed state of the catalogs from which a namespace is resolved.
 type Catalogs struct {
 	// Sources contains all CatalogSources of the namespace and of the global catalog namespace.
 	Sources olmcore.Observed[*v1alpha1.CatalogSource]
-	// Probes says which registries serve, by the namespace and name of the CatalogSource. A CatalogSource without an
-	// entry counts as healthy if its status.connectionState is READY.
+	// Probes contains the result of the last request to each registry, by the namespace and name of its CatalogSource. A
+	// CatalogSource without an entry is healthy if its status.connectionState is READY.
 	Probes map[types.NamespacedName]Probe
-	// Entries contains the bundles of the packages that the Subscriptions name, with the deprecations that their
-	// catalogs state. It is nil if they are not known. The entries must not be changed after the call.
+	// Entries contains the bundles of the packages that the Subscriptions name, with the deprecations from their catalogs.
+	// It is nil if the bundles are not known. The caller must not change the entries after the call.
 	Entries []Entry
 }
 
 // Probe is the result of a request to a registry.
 type Probe struct {
 	Healthy bool
-	// Error says why it is not known whether the registry serves. It is empty if that is known.
+	// Error is the reason why the health of the registry is unknown. It is empty if Healthy is known.
 	Error string
 }
 
@@ -39,8 +39,8 @@ type Probe struct {
 type Entry struct {
 	Catalog                  types.NamespacedName
 	Package, Channel, Bundle string
-	// PackageDeprecation, ChannelDeprecation and BundleDeprecation are the messages of the deprecations that the catalog
-	// states. A message is nil if there is no deprecation.
+	// PackageDeprecation, ChannelDeprecation and BundleDeprecation are the messages of the deprecations in the catalog. A
+	// message is nil if there is no such deprecation.
 	PackageDeprecation, ChannelDeprecation, BundleDeprecation *string
 }
 
@@ -140,7 +140,7 @@ type catalogsHealth struct {
 }
 
 // health returns the health of the catalogs for a Subscription. If it is not known whether a catalog serves, the
-// recorded health counts. An entry that does not change keeps its time.
+// recorded health is used. An entry that does not change keeps its time.
 func (c *catalogs) health(s *v1alpha1.Subscription, now time.Time) catalogsHealth {
 	recorded, kept := s.Status.CatalogHealth, 0
 	h := catalogsHealth{isKnown: true, list: slices.Grow([]v1alpha1.SubscriptionCatalogHealth(nil), len(c.sources))}

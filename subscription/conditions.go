@@ -149,8 +149,8 @@ func ofCatalogs(f *conditionFacts) want {
 	return f.catalogs.health.condition(f.spec)
 }
 
-// Conditions returns the types of the conditions that this package writes, in the order in which it adds them. It
-// leaves all other conditions as they are.
+// Conditions returns the types of the conditions that this package writes, in the order in which it adds them. This
+// package does not change other conditions.
 func Conditions() []v1alpha1.SubscriptionConditionType {
 	types := make([]v1alpha1.SubscriptionConditionType, len(conditionTable))
 	for i, row := range conditionTable {
@@ -281,7 +281,7 @@ func conditionMoved(t olmcore.Transition, before, after *v1alpha1.SubscriptionCo
 	return t
 }
 
-// newest returns the condition of a type with the latest transition time, or nil. The first one counts if several
+// newest returns the condition of a type with the latest transition time, or nil. The first one is used if several
 // have that time.
 func newest(have []v1alpha1.SubscriptionCondition, t v1alpha1.SubscriptionConditionType) *v1alpha1.SubscriptionCondition {
 	var best *v1alpha1.SubscriptionCondition

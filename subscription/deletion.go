@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// Finalizer delays the deletion of a Subscription, for at most five minutes, until the unfinished InstallPlans that
-	// no other Subscription needs are deleted. Users add it to their Subscriptions. This library never adds it.
+	// Finalizer delays the deletion of a Subscription until its unfinished InstallPlans are deleted, if no other
+	// Subscription needs them. The delay is at most five minutes. Users add the Finalizer to their Subscriptions; this
+	// library never adds it.
 	Finalizer = "operators.coreos.com/subscription-cleanup"
 
 	// deletionGrace is the longest time for which the deletion of a Subscription is delayed.
@@ -23,13 +24,13 @@ const (
 	deletionRecheck = 5 * time.Second
 )
 
-// PlanDeletion decides about the Subscriptions of a namespace that are being deleted and have the Finalizer.
-// InstallPlans in progress that no other Subscription needs are deleted, so that they are not approved later. Once
-// they are gone, the finalizer is removed. After five minutes it is removed in any case, with a Diagnostic.
-// ClusterServiceVersions and finished InstallPlans stay, and an InstallPlan keeps its labels. The result is zero if
-// no Subscription waits.
+// PlanDeletion decides about the Subscriptions of a namespace that are being deleted and have the Finalizer. Their
+// InstallPlans in progress are deleted if no other Subscription needs them, so that they cannot be approved later. Once
+// these InstallPlans are deleted, the Finalizer is removed. After five minutes, it is removed even if an InstallPlan
+// still exists, and a Diagnostic reports that. ClusterServiceVersions and finished InstallPlans are not deleted, and
+// the labels of InstallPlans are not changed. The result is zero if no such Subscription exists.
 //
-// PlanDeletion takes the Input of Reconcile. It does not use Histories, Resolution and Catalogs. The error is an
+// PlanDeletion takes the Input of Reconcile. It ignores Histories, Resolution and Catalogs. The error is an
 // *olmcore.InputError.
 //
 // Differs: OLM has no finalizer on Subscriptions.

@@ -19,7 +19,7 @@
 //  5. A CSV that replaced the Subscription's own is followed.
 //  6. A reference to an InstallPlan that ended before it installed everything is changed to another InstallPlan or
 //     cleared.
-//  7. A Subscription that waits for something that cannot happen reports it, or is installed again.
+//  7. A Subscription that waits for an event that cannot occur is reported, or its operator is installed again.
 //  8. The stage that the conditions should show, and the transitions that led there.
 //  9. The health of the catalogs, and the deprecation of the installed version.
 //  10. status.installplan repeats status.installPlanRef.
@@ -61,7 +61,7 @@
 //
 // The table contains each condition that this package writes, and the fact that decides about it. A condition with the
 // mark Warning reports a problem when it is True. Every change is reported as a [Transition] of the condition's type,
-// except that a change of the first three is reported as a stage. This package leaves all other conditions as they are.
+// except that a change of the first three is reported as a stage. This package does not change other conditions.
 //
 //	InstallPlanMissing       InstallPlan      Warning
 //	InstallPlanPending       InstallPlan
@@ -107,10 +107,10 @@
 //
 // # Other functions and packages
 //
-// [Assess] returns the decisions without actions. Package health says whether an operator is installed and what
-// prevents it. Package audit reports every inconsistent relation and how to repair it. Package component maintains
-// component labels and Operator objects. [PlanDeletion] is for callers that put [Finalizer] on their Subscriptions.
-// [EffectiveConfig] returns the spec.config that applies to a ClusterServiceVersion.
+// [Assess] returns the decisions without actions. Package health reports whether an operator is installed, and
+// which object prevents it. Package audit reports every inconsistent relation, with the actions that repair it. Package
+// component maintains component labels and Operator objects. [PlanDeletion] is for callers that add [Finalizer] to
+// their Subscriptions. [EffectiveConfig] returns the spec.config that applies to a ClusterServiceVersion.
 //
 // [Transition]: https://pkg.go.dev/github.com/olmcore/olm/olmcore#Transition
 package subscription

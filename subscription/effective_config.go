@@ -13,14 +13,15 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// EffectiveConfig returns a copy of the spec.config that applies to a ClusterServiceVersion: that of the Subscription
-// of its namespace whose status.installedCSV names it, or else whose status.currentCSV does. Of several Subscriptions
-// the oldest one counts, then the first one by name, and a Diagnostic names them. The result is nil if there is no
-// such Subscription or if it has no spec.config. subs may contain Subscriptions of any namespace in any order. Nil
-// entries are ignored. Package csv follows the same rule.
+// EffectiveConfig returns a copy of the spec.config that applies to a ClusterServiceVersion. It is the spec.config of
+// the Subscription in the same namespace that names the ClusterServiceVersion in status.installedCSV. If there is no
+// such Subscription, status.currentCSV is used instead. If several Subscriptions match, the oldest one is used, then
+// the first one by name, and a Diagnostic names all of them. The result is nil if no Subscription matches or if the
+// Subscription has no spec.config. subs may contain Subscriptions of any namespace in any order. Nil entries are
+// ignored. Package csv follows the same rule.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/olm/overrides, findOwnerSubscription. Differs: OLM takes
-// the first of an unordered list, and only by installedCSV, so that a new version is rolled out twice.
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/overrides, findOwnerSubscription. Differs: OLM uses
+// the first match of an unordered list. It compares only installedCSV, so a new version is rolled out twice.
 func EffectiveConfig(
 	subs []*v1alpha1.Subscription, namespace, csv string,
 ) (*v1alpha1.SubscriptionConfig, []olmcore.Diagnostic) {

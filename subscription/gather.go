@@ -16,13 +16,14 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Gather reads the Input of one namespace, except for the fields that only the caller knows: Now, Resolution, Live,
-// Observations, Histories and Checkpoint stay empty. Reconcile does nothing for a namespace without Subscriptions.
+// Gather reads the Input of one namespace. It does not set the fields that only the caller knows, such as Now,
+// Resolution, Live, Observations, Histories and Checkpoint. Reconcile does nothing for a namespace without
+// Subscriptions.
 //
 // A failed read is an error. If the Subscriptions, InstallPlans, ClusterServiceVersions or OperatorGroups of the
-// namespace cannot be read, the error is an olmcore.ErrNotRead that says what is unknown without them. The objects of
-// an operator are read once its CSV has a component label. Kinds that cannot be read are left out of Components, and
-// Config.SkipComponents leaves all of them out.
+// namespace cannot be read, the error is an olmcore.ErrNotRead that names the missing information. The objects of an
+// operator are read once its CSV has a component label. Components does not contain kinds that cannot be read. With
+// Config.SkipComponents, Components is empty.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, config Config) (Input, error) {
 	in := Input{Namespace: namespace, Config: config}
 	var err error
@@ -195,9 +196,9 @@ func missingVersions(in *Input, exists map[string]bool) map[string]bool {
 	return missing
 }
 
-// GatherCatalogs reads the CatalogSources of a namespace and of the global catalog namespace. global may be empty. The
-// caller adds Probes and Entries. A failed read is an error. If CatalogSources cannot be read, it is an
-// olmcore.ErrNotRead. Then leave Input.Catalogs nil.
+// GatherCatalogs reads the CatalogSources of a namespace and of the namespace global. If global is empty, there is no
+// global catalog namespace. The caller adds Probes and Entries. A failed read is an error. If CatalogSources cannot be
+// read, the error is an olmcore.ErrNotRead, and Input.Catalogs should stay nil.
 func GatherCatalogs(ctx context.Context, r olmcore.Reader, namespace, global string) (*Catalogs, error) {
 	sources, err := list[*v1alpha1.CatalogSource](ctx, r, namespace, "what can be installed")
 	if err != nil {

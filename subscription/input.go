@@ -18,62 +18,67 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Input contains everything that Reconcile reads. Reconcile changes nothing in it. All lists except Observations may
-// have any order.
+// Input contains everything that Reconcile reads. Reconcile does not modify it. Only the order of Observations has a
+// meaning; the other lists may have any order.
 type Input struct {
-	// Now is the time of this call. Required.
+	// Now is the time of this call. It is required.
 	Now time.Time
-	// Namespace is the namespace of the Subscriptions and of all other objects except Catalogs. Required.
+	// Namespace is the namespace of the Subscriptions and of all other objects except Catalogs. It is required.
 	Namespace string
 	// Subscriptions contains all Subscriptions of the namespace, from one list. This list and the next three are
 	// required and must be complete.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	// InstallPlans contains all InstallPlans of the namespace, from one list.
 	InstallPlans olmcore.Observed[*v1alpha1.InstallPlan]
-	// ClusterServiceVersions contains the CSVs of the namespace that Gather reads: those that a Subscription names in
-	// status.currentCSV, in status.installedCSV or, if an InstallPlan created the Subscription, in spec.startingCSV;
-	// those that may have replaced a missing CSV; and those that an InstallPlan may have installed for a Subscription.
-	// Other CSVs of the namespace may be in the list, too.
+	// ClusterServiceVersions contains these CSVs of the namespace, which Gather reads:
+	//   - the CSVs that a Subscription names in status.currentCSV or status.installedCSV
+	//   - the CSV in spec.startingCSV of a Subscription that an InstallPlan created
+	//   - the CSVs that may have replaced a missing CSV
+	//   - the CSVs that an InstallPlan may have installed for a Subscription
+	//
+	// The list may also contain other CSVs of the namespace.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// OperatorGroups contains all OperatorGroups of the namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// PreviousPackages contains the packages that a Subscription followed before its spec.name changed, by the UID of
-	// the Subscription. Their component label keys are removed. The map must not be changed after the call. Optional.
+	// PreviousPackages maps the UID of a Subscription to the packages that the Subscription followed before its spec.name
+	// changed. The component labels of these packages are removed. The caller must not change the map after the call.
+	// Optional.
 	PreviousPackages map[types.UID][]string
-	// Components contains objects of any kind that may belong to the ClusterServiceVersions above and need their
-	// component labels. Metadata is enough (*metav1.PartialObjectMetadata). Nothing is concluded from an object that is
-	// not in the list. Optional.
+	// Components contains objects of any kind that may belong to the ClusterServiceVersions above and need their component
+	// labels. The metadata of an object is enough (*metav1.PartialObjectMetadata). The list may be incomplete. Optional.
 	Components []olmcore.Object
 
-	// Catalogs is what is known of the catalogs of the namespace, read by GatherCatalogs. If it is nil,
-	// status.catalogHealth and the conditions about catalogs and deprecation stay as they are. Optional.
+	// Catalogs contains the observed catalogs of the namespace. GatherCatalogs reads them. If Catalogs is nil,
+	// status.catalogHealth and the conditions about catalogs and deprecation are not changed. Optional.
 	Catalogs *Catalogs
 
-	// Resolution is the last answer to a ResolveRequest, or nil. Pass the same answer until something changes that it
-	// was computed from, such as the catalogs or the existing ClusterServiceVersions. A namespace converges when a fresh
-	// answer changes nothing. Optional.
+	// Resolution is the last answer to a ResolveRequest, or nil. Pass the same answer until its inputs change, such as the
+	// catalogs or the existing ClusterServiceVersions. A namespace has converged if a fresh answer changes nothing.
+	// Optional.
 	Resolution *Resolved
-	// Live means that InstallPlans was read from the API server and not from a cache, so that an InstallPlan which is
-	// not in the list does not exist. Optional.
+	// Live means that InstallPlans was read from the API server and not from a cache. An InstallPlan that is not in the
+	// list then does not exist. Optional.
 	Live bool
 	// SeparatePlans means that the caller creates an InstallPlan for each set of Subscriptions that depend on each other,
-	// as installplan.Config.SeparatePlans demands. If Subscriptions of several sets wait for one InstallPlan that has not
-	// started, they request a resolution. The InstallPlans of the sets then supersede the shared InstallPlan, and each
-	// Subscription references the InstallPlan of its set. Optional.
+	// as installplan.Config.SeparatePlans demands. Subscriptions of several sets may wait for one shared InstallPlan that
+	// has not started. They then request a resolution. The InstallPlans of the sets supersede the shared InstallPlan, and
+	// each Subscription references the InstallPlan of its set. Optional.
 	SeparatePlans bool
 	// Observations contains the versions of this namespace's InstallPlans that a watch or a direct read delivered, in the
 	// order in which they arrived. The versions of one InstallPlan are ordered by their resourceVersions, or by their
-	// arrival if those cannot be compared. Times do not order anything. The list must contain the versions since the last
-	// call and may contain earlier ones. It may begin before InstallPlans was read and end after it. Without
-	// Observations, stages between two calls may be reported with less certainty. Optional.
+	// arrival if those cannot be compared. Times have no influence on the order.
+	//
+	// The list must contain the versions since the last call, and may contain earlier ones. The first version may be older
+	// than InstallPlans, and the last one may be newer. Without Observations, stages between two calls may be reported
+	// with less certainty. Optional.
 	Observations []Observation
-	// Histories contains what earlier calls remembered, by the UID of the Subscription: the entries of earlier Outcomes.
-	// If it is nil, the caller keeps no histories. Then each transition is reported at least once instead of exactly
-	// once. Optional.
+	// Histories contains the History of each Subscription, by the UID of the Subscription. The entries come from
+	// Outcome.Histories of earlier calls. If Histories is nil, the caller keeps no histories. Each transition is then
+	// reported at least once instead of exactly once. Optional.
 	Histories map[types.UID]History
-	// Config contains the choices of the embedder. Its zero value is OLM's behaviour.
+	// Config contains the choices of the embedder. The zero value selects OLM's behaviour.
 	Config Config
-	// Checkpoint is the Outcome.Checkpoint of an earlier call for this namespace. It may always be nil.
+	// Checkpoint is the Outcome.Checkpoint of an earlier call for this namespace. It is optional.
 	Checkpoint *olmcore.Checkpoint
 }
 
@@ -81,57 +86,58 @@ type Input struct {
 type Observation struct {
 	// At is the time at which the version was observed.
 	At time.Time
-	// Plan is the version. It must not be changed. A deletion needs only the name and the UID.
+	// Plan is the observed version. The caller must not change it. A deletion needs only the name and the UID.
 	Plan *v1alpha1.InstallPlan
 	// Deleted means that the InstallPlan with this UID does not exist any more.
 	Deleted bool
 }
 
-// Resolved is the answer to a ResolveRequest. Objects that it references must not be changed after the call.
+// Resolved is the answer to a ResolveRequest. The caller must not change the objects that it references after the call.
 type Resolved struct {
 	Resolution olmcore.Resolution
 	// PlanProgress describes the one InstallPlan of the resolution. It is ignored if there are Parts.
 	PlanProgress
 	// Parts contains the sets of Subscriptions that have separate InstallPlans; see Input.SeparatePlans. A Subscription
-	// may be in one Part only. For a Subscription that is in none, the resolution installs nothing. Optional.
+	// may be in one Part only. The resolution installs nothing for a Subscription that is in no Part. Optional.
 	Parts []Part
-	// At is the time at which the resolution ended. Attempts is the number of attempts that have failed in a row: to
-	// resolve, to unpack, or to write the InstallPlan. They determine when a failure is retried. If At is zero, nothing
-	// is retried until the caller passes no answer. Optional.
+	// At is the time at which the resolution ended. Attempts is the number of consecutive failures: to resolve, to unpack,
+	// or to write the InstallPlan. At and Attempts determine the time of the next attempt. If At is zero, a failure is
+	// only retried after a call without a Resolution. Optional.
 	At       time.Time
 	Attempts int
 }
 
-// Part is one set of Subscriptions that has a separate InstallPlan.
+// Part is one set of Subscriptions with a separate InstallPlan.
 type Part struct {
 	// Subscriptions contains the names of the Subscriptions.
 	Subscriptions []string
 	PlanProgress
 }
 
-// PlanProgress describes how far the InstallPlan of a resolution, or of a Part of it, has been created.
+// PlanProgress describes the progress of creating the InstallPlan of a resolution, or of one of its Parts.
 type PlanProgress struct {
 	// Plan is the InstallPlan that was created or found for the resolution. It is zero if there is nothing to install or
-	// if the InstallPlan does not exist yet. Without a UID, the name counts.
+	// if the InstallPlan does not exist yet. If Plan has no UID, its name identifies the InstallPlan.
 	Plan olmcore.Ref
-	// Unpacking describes how far the bundles of the resolution are unpacked. It is nil if no bundle has to be unpacked.
-	// Optional.
+	// Unpacking describes the progress of unpacking the bundles of the resolution. It is nil if no bundle must be
+	// unpacked. Optional.
 	Unpacking *Unpacking
-	// PlanError is the error of the action of create.Plan that writes the InstallPlan. It is empty if there is none.
+	// PlanError is the error from writing the InstallPlan that create.Plan returned. It is empty if there is no error.
 	// Optional.
 	PlanError string
-	// PlanRefused says why no InstallPlan can be created from the resolution, as create.Plan reports it. It is zero if
-	// one can. It becomes the condition BundleUnpackFailed. Optional.
+	// PlanRefused is the cause for which create.Plan creates no InstallPlan from the resolution. It is zero if there is no
+	// such cause. The condition BundleUnpackFailed reports it. Optional.
 	PlanRefused olmcore.Cause
 }
 
-// Unpacking describes how far the bundle images of a resolution are unpacked.
+// Unpacking describes the progress of unpacking the bundle images of a resolution.
 type Unpacking struct {
 	// Lookups contains the bundles that had to be unpacked, as in an InstallPlan's status.bundleLookups. If the condition
-	// BundleLookupFailed is True, unpacking failed. If BundleLookupPending is True, it has not finished.
+	// BundleLookupFailed is True, unpacking failed. If BundleLookupPending is True, unpacking has not
+	// finished.
 	Lookups []v1alpha1.BundleLookup
-	// Failure says why nothing can be unpacked. It is nil if something can. Unless it is Transient, only a change can
-	// help.
+	// Failure is the reason why no bundle can be unpacked. It is nil if there is no such reason. Unless the
+	// Failure is Transient, it is retried only after a change.
 	Failure *olmcore.ResolutionFailure
 }
 
@@ -141,22 +147,24 @@ const DefaultMissingGrace = 10 * time.Second
 // AuditGrace is how long an inconsistency between objects may last before it is reported or repaired.
 const AuditGrace = relation.Grace
 
-// Config contains the choices of an embedder. A zero field has the documented default. A negative duration is an
-// *olmcore.InputError.
+// Config contains the choices of an embedder. A field that is zero has the documented default. A negative duration is
+// an *olmcore.InputError.
 type Config struct {
-	// MissingGrace is how long a referenced InstallPlan may be invisible before it is reported as missing, and how long a
-	// cache may be stale. Until then the InstallPlan is looked up every second. 0: DefaultMissingGrace.
+	// MissingGrace is the time for which a referenced InstallPlan may be invisible before it is reported as missing. It is
+	// also the time for which a cache may be stale. Until then, the InstallPlan is read again every second. 0 selects
+	// DefaultMissingGrace.
 	MissingGrace time.Duration `json:"missingGrace,omitempty"`
-	// ReinstallMissingCSV means that an operator is installed again if its CSV was deleted after it had been installed.
-	// The Subscription then clears its reference after AuditGrace. If it is false, the Subscription stays UpgradePending,
+	// ReinstallMissingCSV means that an operator is installed again if its installed CSV was deleted. The Subscription
+	// then clears its reference after AuditGrace. If ReinstallMissingCSV is false, the Subscription stays UpgradePending,
 	// as in OLM, and a Diagnostic reports it.
 	ReinstallMissingCSV bool `json:"reinstallMissingCSV,omitempty"`
-	// SkipComponents means that Gather does not read the objects of the installed operators. Then only Subscriptions and
-	// ClusterServiceVersions get component labels.
+	// SkipComponents means that Gather does not read the objects of the installed operators. Only Subscriptions and
+	// ClusterServiceVersions then get component labels.
 	SkipComponents bool `json:"skipComponents,omitempty"`
 }
 
-// Validate returns an *olmcore.InputError if a duration is negative, or nil. Its Field begins with "Config.".
+// Validate returns an *olmcore.InputError if a duration is negative, and otherwise nil. The Field of the error begins
+// with "Config.".
 func (c Config) Validate() error {
 	if c.MissingGrace < 0 {
 		return &olmcore.InputError{Field: "Config.MissingGrace", Problem: "is negative"}
@@ -184,8 +192,8 @@ func hasNamespace(o olmcore.Object) (field, problem string) {
 	return "", ""
 }
 
-// cover passes each field of the Input to a Checkpoint. Of the operators of a resolution only their number counts,
-// because package installplan installs them.
+// cover passes each field of the Input to a Checkpoint. Of the operators of a resolution, it passes only whether there
+// are any, because package installplan installs them.
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 	olmcore.CoverValue(&c, in.Namespace)
 	olmcore.CoverValue(&c, in.Catalogs != nil)

@@ -25,25 +25,26 @@ const (
 // Outcome is the result of Reconcile: the actions to run, plus requests that only the caller can fulfil.
 type Outcome struct {
 	olmcore.Result
-	// Resolve requests that the namespace is resolved. It is nil if that is not necessary or not possible. Assess
-	// says why.
+	// Resolve is the request to resolve the namespace. It is nil if a resolution is not necessary or not possible.
+	// Assessment.Gate contains the reason.
 	Resolve *ResolveRequest
-	// Verify contains InstallPlans that may come from a stale cache. Read them from the API server and pass them as
-	// Observations to get a decision before the deadline. Optional.
+	// Verify contains InstallPlans whose observed version may come from a stale cache. If the caller reads them from the
+	// API server and passes them as Observations, Reconcile decides before the deadline. Optional.
 	Verify []olmcore.Ref
-	// Histories contains the entries of Input.Histories that changed, by the UID of the Subscription. It is nil if
-	// none changed or if the caller keeps no histories.
+	// Histories contains the changed entries of Input.Histories, by the UID of the Subscription. It is nil if no entry
+	// changed or if the caller keeps no histories.
 	Histories map[types.UID]History
-	// Checkpoint may be passed in the next Input for this namespace. It is nil while there is something to do.
+	// Checkpoint is the Checkpoint for the next Input of this namespace. It is nil while a resolution is requested or a
+	// History must be stored.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// ResolveRequest is a request to find out which operators satisfy the Subscriptions of a namespace. Pass it to
-// package resolution or another solver, create the InstallPlan of the answer with create.Plan, and pass both as
-// Input.Resolution.
+// ResolveRequest is a request to resolve the Subscriptions of a namespace to operators. Pass the request to package
+// resolution or another solver. Create the InstallPlan of the answer with create.Plan, and pass the answer and the
+// InstallPlan as Input.Resolution.
 type ResolveRequest struct {
 	Namespace string
-	// Subscriptions are the Subscriptions to resolve, sorted by name. The answer repeats them as Observed.
+	// Subscriptions contains the Subscriptions to resolve, sorted by name. Copy it to Resolution.Observed in the answer.
 	Subscriptions []olmcore.SubscriptionFingerprint
 	// Fingerprint is equal for equal requests.
 	Fingerprint string
@@ -51,11 +52,11 @@ type ResolveRequest struct {
 	Reason string
 }
 
-// Reconcile decides what the Subscriptions of one namespace need: their statuses, references to InstallPlans and
-// component labels, and whether the namespace must be resolved. It writes no InstallPlan.
+// Reconcile decides about the Subscriptions of one namespace: their statuses, their references to InstallPlans and
+// their component labels. It also decides whether the namespace must be resolved. Reconcile writes no InstallPlan.
 //
-// The actions write the statuses first, sorted by name, then the labels. Each object has at most one action. The
-// error is an *olmcore.InputError that names a field of the Input.
+// The first actions write the statuses, sorted by name. The actions that write labels follow. Each object has at most
+// one action. The error is an *olmcore.InputError that names a field of the Input.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog (syncResolvingNamespace), its package
 // subscription, and the adoption controller of pkg/controller/operators/operators. Differs: see docs/deviations.md.

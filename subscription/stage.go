@@ -11,7 +11,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/planhistory"
 )
 
-// Stage is the phase of the InstallPlan that a Subscription references, as the Subscription sees it.
+// Stage is the phase of the InstallPlan that a Subscription references. It also has values for a missing reference, a
+// missing InstallPlan and a stale cache.
 type Stage = planhistory.Stage
 
 // Stages. The first eight are the states of Graph. StageUnverified and StageUnknown mean that the state is not known.
@@ -33,8 +34,8 @@ const (
 	StageFailed Stage = planhistory.StageFailed
 	// StageMissing means that the InstallPlan was deleted.
 	StageMissing Stage = planhistory.StageMissing
-	// StageUnverified means that the InstallPlan is not visible or looks older than before, perhaps because a cache
-	// is stale.
+	// StageUnverified means that the InstallPlan is not visible or seems to be older than before. The cause may be a stale
+	// cache.
 	StageUnverified Stage = planhistory.StageUnverified
 	// StageUnknown means that the InstallPlan has an unknown phase.
 	StageUnknown Stage = planhistory.StageUnknown
@@ -49,10 +50,11 @@ var Graph = planhistory.Graph
 type PlanState struct {
 	// Stage is the observed stage.
 	Stage Stage
-	// Shown is the stage that the conditions should show. StageUnverified and StageUnknown leave the conditions as
-	// they are.
+	// Shown is the stage that the conditions should show. If it is StageUnverified or StageUnknown, the conditions are not
+	// changed.
 	Shown Stage
-	// Recorded is the stage that the observed conditions show since RecordedAt. It is empty if they show none.
+	// Recorded is the stage that the observed conditions show. It is empty if they show none. RecordedAt is the time of
+	// the transition to that stage.
 	Recorded   Stage
 	RecordedAt time.Time
 	// Plan is the InstallPlan. It is nil if the InstallPlan is not visible.
@@ -60,7 +62,7 @@ type PlanState struct {
 	// UID and Name identify the InstallPlan. They are copied from the reference if the InstallPlan is not visible.
 	UID  types.UID
 	Name string
-	// Invalid means that the reference cannot name an InstallPlan of this Subscription.
+	// Invalid means that the reference has no name, or that it names another kind or another namespace.
 	Invalid bool
 	// Replaced means that the visible InstallPlan has another UID than the reference.
 	Replaced bool
@@ -69,41 +71,44 @@ type PlanState struct {
 	Lasting bool
 	// Proven means that the deletion of the InstallPlan was observed.
 	Proven bool
-	// Outlived means that the InstallPlan was missing while the version that it installed still existed. If the
-	// version is missing now, a user deleted it on purpose, so the namespace must not be resolved again because of it.
+	// Outlived means that the observed status records the version of the InstallPlan as installed. If the version and the
+	// InstallPlan are missing now, a user deleted the version on purpose. That is no reason to resolve the namespace
+	// again.
 	Outlived bool
 }
 
-// History is what a caller remembers about one Subscription between two calls of Reconcile. An Outcome contains the
-// entries that changed. Store them by the UID of the Subscription before running the actions, for example as JSON
-// in an annotation, and pass all of them to the next call. If they are lost, transitions may be reported twice or
-// with less certainty.
+// History contains the facts about one Subscription that a caller stores between two calls of Reconcile. An Outcome
+// contains the entries that changed. Store each entry by the UID of the Subscription before running the actions, for
+// example as JSON in an annotation. Pass all stored entries to the next call. If entries are lost, transitions may be
+// reported twice or with less certainty.
 type History struct {
 	// Seq is the number of transitions that were reported.
 	Seq int64 `json:"seq,omitempty"`
 	// PlanUID and PlanName identify the InstallPlan that the following fields describe.
 	PlanUID  types.UID `json:"planUID,omitempty"`
 	PlanName string    `json:"planName,omitempty"`
-	// LastStage is the last stage that was reported, and LastAt the time at which it was entered.
+	// LastStage is the last stage that was reported. LastAt is the time at which the InstallPlan entered that stage.
 	LastStage Stage     `json:"lastStage,omitempty"`
 	LastAt    time.Time `json:"lastAt,omitzero"`
-	// LastVersion is the resourceVersion of the newest InstallPlan that was used. Observations up to it are known.
+	// LastVersion is the resourceVersion of the newest version of the InstallPlan that was used. Observations up to this
+	// version have been used.
 	LastVersion string `json:"lastVersion,omitempty"`
-	// LastObserved is the time up to which Observations are known if their resourceVersions cannot be compared with
-	// LastVersion: the time of the newest Observation that was used, or of a call whose list was newer.
+	// LastObserved replaces LastVersion if resourceVersions cannot be compared. Observations up to this time have been
+	// reported. It is the time of the newest Observation that was used, or of a call whose list was newer.
 	LastObserved time.Time `json:"lastObserved,omitzero"`
 	// LastInstalledUpdate is the lastUpdateTime of the InstallPlan's Installed condition.
 	LastInstalledUpdate time.Time `json:"lastInstalledUpdate,omitzero"`
 	// LastMessage is a hash of the InstallPlan's status.message. It is 0 if the message is empty.
 	LastMessage uint32 `json:"lastMessage,omitempty"`
-	// Published is the stage that the conditions were written to show, and PublishedAt the time of that decision.
+	// Published is the stage that the written conditions report. PublishedAt is the time at which that stage was decided.
 	Published   Stage     `json:"published,omitempty"`
 	PublishedAt time.Time `json:"publishedAt,omitzero"`
-	// MissingSince is the time since which the referenced InstallPlan has not been visible. MissingPlan is the UID of
-	// that InstallPlan, or its name if the reference has no UID.
+	// MissingSince is the time of the first call that did not find the referenced InstallPlan. It is zero while the
+	// InstallPlan is visible. MissingPlan is the UID of that InstallPlan, or its name if the reference has no UID.
 	MissingSince time.Time `json:"missingSince,omitzero"`
 	MissingPlan  string    `json:"missingPlan,omitempty"`
-	// SuspectStage is a stage that was first observed at SuspectSince and may come from a stale cache.
+	// SuspectStage is an observed stage that may come from a stale cache. SuspectSince is the time at which it was first
+	// observed.
 	SuspectStage Stage     `json:"suspectStage,omitempty"`
 	SuspectSince time.Time `json:"suspectSince,omitzero"`
 }
@@ -111,8 +116,8 @@ type History struct {
 // Types of the Transitions that this package reports. The changes of conditions are reported, too. Their type is
 // the type of the condition, and From and To are its status, or empty if the condition does not exist.
 const (
-	// TransitionInstallPlan means that From and To are Stages of the InstallPlan that the Subscription references.
-	// Reason and Message are those of the condition that shows the stage.
+	// TransitionInstallPlan means that From and To are Stages of the referenced InstallPlan. Reason and Message are copied
+	// from the condition that shows the stage.
 	TransitionInstallPlan = planhistory.TransitionType
 	// TransitionState means that From and To are values of status.state.
 	TransitionState = "State"

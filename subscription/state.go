@@ -64,7 +64,7 @@ func reportPhase(f *facts, d draft) draft {
 func followSuccessor(f *facts, d draft) draft {
 	old := d.status.CurrentCSV
 	next := f.n.versions.successors[old]
-	if d.csv != nil || old == "" || next == nil || d.status.InstallPlanRef == nil || d.moves(f) || !d.planHasEnded() {
+	if d.csv != nil || old == "" || next == nil || d.status.InstallPlanRef == nil || d.changesReference(f) || !d.planHasEnded() {
 		return d
 	}
 	d.status.CurrentCSV = next.Name
@@ -108,7 +108,7 @@ func leaveEndedPlan(f *facts, d draft) draft {
 // of the bundle, the version is installed again.
 func leaveSuperseded(f *facts, d draft) draft {
 	old := d.plan.Plan
-	if d.csv == nil || old == nil || d.moves(f) || d.plan.Stage != StageFailed {
+	if d.csv == nil || old == nil || d.changesReference(f) || d.plan.Stage != StageFailed {
 		return d
 	}
 	if !relation.IsSuperseded(old) || relation.Executed(old) {
@@ -151,7 +151,7 @@ func isHalfMade(c *v1alpha1.ClusterServiceVersion) bool {
 // or its deletion must have been observed.
 func leaveFruitless(f *facts, d draft) draft {
 	const pending, failed = v1alpha1.SubscriptionStateUpgradePending, v1alpha1.SubscriptionStateFailed
-	isSuperseded := d.csv == nil && !d.moves(f) && d.plan.Plan != nil && relation.IsSuperseded(d.plan.Plan)
+	isSuperseded := d.csv == nil && !d.changesReference(f) && d.plan.Plan != nil && relation.IsSuperseded(d.plan.Plan)
 	if isSuperseded && d.status.State == failed {
 		d.status.State = pending // nothing failed
 	}
@@ -279,11 +279,11 @@ func isMissing(r v1alpha1.RequirementStatus) bool {
 	return r.Status == v1alpha1.RequirementStatusReasonNotPresent || r.Status == v1alpha1.RequirementStatusReasonPresentNotSatisfied
 }
 
-// resolveWedge handles a Subscription that waits for something that cannot happen: its InstallPlan failed, or its
+// resolveWedge handles a Subscription that waits for an event that cannot occur: its InstallPlan failed, or its
 // version was installed and deleted.
 func resolveWedge(f *facts, d draft) draft {
 	isPending := d.status.State == v1alpha1.SubscriptionStateUpgradePending
-	if d.csv != nil || !isPending || d.status.InstallPlanRef == nil || d.moves(f) {
+	if d.csv != nil || !isPending || d.status.InstallPlanRef == nil || d.changesReference(f) {
 		return d
 	}
 	switch {

@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Verdict is the decision about one Subscription, with the facts that explain it. Objects that it references must
-// not be changed.
+// Verdict is the decision about one Subscription, with the facts that explain it. The caller must not change the
+// objects that a Verdict references.
 type Verdict struct {
 	// Subscription is the observed Subscription.
 	Subscription *v1alpha1.Subscription
@@ -29,20 +29,20 @@ type Verdict struct {
 	Status v1alpha1.SubscriptionStatus
 	// Writes means that Status differs from the observed status.
 	Writes bool
-	// Kept contains the conditions of this library that stay as they are, because nothing is known that would
-	// change them.
+	// Kept contains the types of the conditions of this library that are not changed, because the facts about them are
+	// unknown.
 	Kept []v1alpha1.SubscriptionConditionType
-	// Waits means that the namespace does not have to be resolved for this Subscription.
+	// Waits means that this Subscription does not need a resolution of the namespace.
 	Waits bool
 	// Result contains what Reconcile does and reports because of this Subscription. Reconcile leaves out
 	// Diagnostics that only explain a status, unless it writes the status.
 	olmcore.Result
 
 	held    bool     // the namespace must not be resolved before the status was written
-	history *History // what to remember; nil if it did not change
+	history *History // the History for the next call; nil if it did not change
 }
 
-// Update returns the action that writes the status.
+// Update returns the action that writes Status to the Subscription.
 func (v *Verdict) Update(now time.Time, why olmcore.Cause) olmcore.UpdateStatus {
 	after := v.Subscription.DeepCopy()
 	v.Status.DeepCopyInto(&after.Status)
@@ -61,7 +61,7 @@ func (v *Verdict) result() olmcore.Result {
 	return r
 }
 
-// facts is what is known about one Subscription. It is read-only.
+// facts contains the facts about one Subscription. It is read-only.
 type facts struct {
 	n    *namespace
 	sub  *v1alpha1.Subscription // as observed
@@ -73,8 +73,9 @@ type facts struct {
 type draft struct {
 	status v1alpha1.SubscriptionStatus
 	plan   *planhistory.Seen               // the InstallPlan that status references, as observed
-	csv    *v1alpha1.ClusterServiceVersion // that the Subscription follows, or nil
-	// cause says why the Subscription should follow another InstallPlan or version. It is zero if it should not.
+	csv    *v1alpha1.ClusterServiceVersion // the version that the Subscription follows, or nil
+	// cause is the reason why the Subscription should follow another InstallPlan or version. It is zero if the
+	// Subscription should follow the same ones.
 	cause olmcore.Cause
 	// catalogsChanged means that status.catalogHealth changes.
 	catalogsChanged bool
@@ -82,7 +83,8 @@ type draft struct {
 	result olmcore.Result
 }
 
-// judge decides about one Subscription. The order of the steps matters: each one reads what the earlier ones decided.
+// judge decides about one Subscription. The steps have a fixed order, because each one reads the decisions
+// of the earlier ones.
 func judge(n *namespace, s *v1alpha1.Subscription) Verdict {
 	past, result := n.plans.Recall(s, planhistory.History(n.histories[s.UID]))
 	f := &facts{n: n, sub: s, past: past}
@@ -103,7 +105,7 @@ func judge(n *namespace, s *v1alpha1.Subscription) Verdict {
 	d = followSuccessor(f, d)
 	// 6. A reference to an InstallPlan that ended before it installed everything is changed or cleared.
 	d = leaveEndedPlan(f, d)
-	// 7. A Subscription that waits for something that cannot happen reports it, or is installed again.
+	// 7. A Subscription that waits for an event that cannot occur is reported, or its operator is installed again.
 	d = resolveWedge(f, d)
 	// 8. The stage that the conditions should show, and the transitions that led there.
 	history := reportStages(f, d)
@@ -128,7 +130,7 @@ func (d draft) report(f *facts, severity olmcore.Severity, reason, path, format 
 	return d
 }
 
-// requeue returns a draft that is decided again after a time, if the time is above 0.
+// requeue returns a draft with a requeue after the given time. 0 has no effect.
 func (d draft) requeue(after time.Duration) draft {
 	d.result.Requeue(after)
 	return d
@@ -171,8 +173,8 @@ func (d draft) references(p *v1alpha1.InstallPlan) bool {
 	return ref != nil && relation.SamePlan(ref, p.UID, p.Name)
 }
 
-// moves reports whether the reference should change.
-func (d draft) moves(f *facts) bool { return f.past.Moved(d.status.InstallPlanRef) }
+// changesReference reports whether the reference should change.
+func (d draft) changesReference(f *facts) bool { return f.past.Moved(d.status.InstallPlanRef) }
 
 func checkSpec(f *facts, d draft) draft {
 	switch spec := f.sub.Spec; {
@@ -220,7 +222,7 @@ func reportStages(f *facts, d draft) planhistory.Report {
 func reportLeftovers(f *facts, d draft) draft {
 	isLeftover := func(c v1alpha1.SubscriptionCondition) bool { return slices.Contains(relation.PlanConditions, c.Type) }
 	hasNoPlan := d.status.InstallPlanRef == nil || d.plan.Invalid
-	if hasNoPlan && !d.moves(f) && slices.ContainsFunc(f.sub.Status.Conditions, isLeftover) {
+	if hasNoPlan && !d.changesReference(f) && slices.ContainsFunc(f.sub.Status.Conditions, isLeftover) {
 		return d.report(f, olmcore.Info, ReasonConditionWithoutRef, "status.conditions",
 			"the status had a condition about an InstallPlan, but no reference to one")
 	}
@@ -236,7 +238,7 @@ func mirrorReference(f *facts, d draft) draft {
 	if d.status.InstallPlanRef != nil {
 		d.status.Install = v1alpha1.NewInstallPlanReference(d.status.InstallPlanRef)
 	}
-	if !d.moves(f) {
+	if !d.changesReference(f) {
 		return d.report(f, olmcore.Info, ReasonRefMirrorMismatch, "status.installplan",
 			"status.installplan did not match status.installPlanRef")
 	}
@@ -289,12 +291,12 @@ func conclude(f *facts, d draft, history *planhistory.Report, conditions *condit
 // defersResolution reports whether the status changes in a field that a resolution reads.
 func defersResolution(f *facts, d draft) bool {
 	is, was := &d.status, &f.sub.Status
-	return !d.mirrors(f) || d.moves(f) || is.CurrentCSV != was.CurrentCSV ||
+	return !d.mirrors(f) || d.changesReference(f) || is.CurrentCSV != was.CurrentCSV ||
 		is.InstalledCSV != was.InstalledCSV || is.State != was.State || is.InstallPlanGeneration != was.InstallPlanGeneration
 }
 
-// waits reports whether the namespace does not have to be resolved for this Subscription: it is being deleted, or
-// it waits for an InstallPlan that will run or may only be invisible.
+// waits reports whether the namespace does not have to be resolved for this Subscription. The Subscription is being
+// deleted, or it waits for an InstallPlan that will run or that may exist although a stale cache does not show it.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: an
 // InstallPlan that never got its content does not count. With Input.SeparatePlans, an InstallPlan that several sets
@@ -311,8 +313,8 @@ func waits(f *facts, d draft) bool {
 }
 
 // isShared reports whether the InstallPlan that a Subscription references was made for other sets of Subscriptions,
-// too, so that the InstallPlans of the sets will supersede it. Without an answer that holds, each Subscription is a
-// set of its own.
+// too, so that the InstallPlans of the sets will supersede it. If there is no fresh, successful resolution, each
+// Subscription is a set of its own.
 func (n *namespace) isShared(plan *v1alpha1.InstallPlan, of *v1alpha1.Subscription) bool {
 	return n.separates && plans.IsShared(plan, n.subs, func(name string) bool {
 		if name == of.Name || !n.answer.succeeded {

@@ -341,9 +341,9 @@ func TestClockSetBackBetweenCallsLosesNoStage(t *testing.T) {
 	require.Equal(t, "SuspectObservation", reasons(out.Result))
 }
 
-// TestSupersededPlanReportsNoGap checks that the failure of an InstallPlan that was superseded before it started is
-// not reported as out of band.
-func TestSupersededPlanReportsNoGap(t *testing.T) {
+// TestSupersededPlanIsNotReportedAsOutOfBand checks that the failure of an InstallPlan that was superseded before it
+// started is not reported as out of band.
+func TestSupersededPlanIsNotReportedAsOutOfBand(t *testing.T) {
 	superseded := newPlan("p", "Failed", manual(1), installedIs("False", "Superseded", "superseded by InstallPlan q", 50))
 	in := inputOf(newSub("a", follows("q", "etcd.v1"), pending("InstallPlanNotYetReconciled", 55)), superseded, newPlan("q", "", manual(1), func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = second(49) }))
 	in.Histories = historyOf("RequiresApproval")

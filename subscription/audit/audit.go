@@ -21,23 +21,22 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Finding is one relation between Subscriptions, InstallPlans and ClusterServiceVersions that is broken or missing.
+// Finding is a broken or missing relation between Subscriptions, InstallPlans and ClusterServiceVersions.
 type Finding struct {
 	// Diagnostic describes the relation. Reason is a constant of this package or of package subscription. The severity is
 	// Info if the Finding is harmless, or younger than subscription.AuditGrace.
 	olmcore.Diagnostic
-	// Repair contains the actions that repair the relation. It is nil if Find offers none. For example,
-	// sweep.Reconcile repairs the owner references and labels of InstallPlans. The actions of several Findings may
-	// change the same object, so apply the actions of one Finding and then call Find again.
+	// Repair contains the actions that repair the relation. It is nil if Find offers no repair. For example,
+	// sweep.Reconcile repairs the owner references and labels of InstallPlans. Actions of several Findings may change the
+	// same object. Apply the actions of one Finding, and then call Find again.
 	Repair []olmcore.Action
-	// Safe means that Repair may be applied without asking a person.
+	// Safe means that Repair may be applied without the approval of a user.
 	Safe bool
 }
 
-// Find reports every relation of a namespace that is broken, missing or inconsistent, with the actions that repair it.
-// The result is sorted by object, reason and message, and it is empty if the namespace is consistent. Find takes the
-// Input of subscription.Reconcile but ignores its Histories. It returns an *olmcore.InputError if the input is
-// invalid.
+// Find reports every broken, missing or inconsistent relation of a namespace, with the actions that repair the
+// relation. The result is sorted by object, reason and message. It is empty if the namespace is consistent. Find takes
+// the Input of subscription.Reconcile and ignores Histories. It returns an *olmcore.InputError if the input is invalid.
 func Find(in subscription.Input) ([]Finding, error) {
 	in.Histories = nil
 	assessment, err := subscription.Assess(in)

@@ -14,21 +14,21 @@ const (
 	// RefWrongNamespace means that status.installPlanRef names an InstallPlan of another namespace. Clear the
 	// reference.
 	RefWrongNamespace = "RefWrongNamespace"
-	// OwnerMissing means that an InstallPlan has no owner reference to a Subscription that it installs an operator
-	// for. Package installplan adds it.
+	// OwnerMissing means that an InstallPlan installs an operator for a Subscription but has no owner reference to it.
+	// Package installplan adds the owner reference.
 	OwnerMissing = "OwnerMissing"
-	// OwnerStaleUID means that an owner reference of an InstallPlan has the UID of a deleted Subscription with the
-	// same name. Package installplan adds a reference to the current one, and Kubernetes' garbage collector removes
-	// the stale one.
+	// OwnerStaleUID means that an owner reference of an InstallPlan has the UID of a deleted Subscription. Another
+	// Subscription has the same name now. Package installplan adds an owner reference to that Subscription, and
+	// Kubernetes' garbage collector removes the stale one.
 	OwnerStaleUID = "OwnerStaleUID"
-	// OwnerMalformed means that an owner reference of an InstallPlan has wrong fields. Package installplan corrects
-	// it.
+	// OwnerMalformed means that an owner reference of an InstallPlan has wrong fields. Package installplan corrects the
+	// owner reference.
 	OwnerMalformed = "OwnerMalformed"
-	// OwnerDuplicate means that an InstallPlan has two owner references with the same UID. Package installplan removes
-	// one.
+	// OwnerDuplicate means that an InstallPlan has two owner references with the same UID. Package installplan removes one
+	// of them.
 	OwnerDuplicate = "OwnerDuplicate"
-	// OwnerDangling means that an owner reference of an InstallPlan names a Subscription that does not exist.
-	// Kubernetes' garbage collector handles it, so there is nothing to do.
+	// OwnerDangling means that an owner reference of an InstallPlan names a Subscription that does not exist. There is
+	// nothing to do. Kubernetes' garbage collector removes the reference, or the InstallPlan if it has no other owner.
 	OwnerDangling = "OwnerDangling"
 	// LabelMissing means that an object lacks the component label of its operator. The repair adds the label.
 	LabelMissing = "LabelMissing"
@@ -38,11 +38,11 @@ const (
 	// LabelKeyCollision means that two packages with long names have the same component label key. Use shorter package
 	// names.
 	LabelKeyCollision = "LabelKeyCollision"
-	// AssociationDisagree means that the labels and the owner references of an InstallPlan name different
-	// Subscriptions. Find out which Subscription it belongs to.
+	// AssociationDisagree means that the labels and the owner references of an InstallPlan name different Subscriptions.
+	// Find the Subscription to which the InstallPlan belongs.
 	AssociationDisagree = "AssociationDisagree"
 	// GenerationMismatch means that status.installPlanGeneration of a Subscription is lower than the generation of its
-	// InstallPlan. The repair raises it.
+	// InstallPlan. The repair updates it.
 	GenerationMismatch = "GenerationMismatch"
 	// GenerationDuplicate means that several InstallPlans have the same spec.generation, so their order is not known.
 	// There is nothing to do.
@@ -50,26 +50,27 @@ const (
 	// ContentDuplicate means that two InstallPlans in progress install the same versions. Delete the InstallPlan that
 	// no Subscription references.
 	ContentDuplicate = "ContentDuplicate"
-	// StatuslessPlan means that an InstallPlan was created but its steps were never written. Delete it.
+	// StatuslessPlan means that an InstallPlan was created but its steps were never written. Delete the InstallPlan.
 	StatuslessPlan = "StatuslessPlan"
-	// SupersededPlan means that an InstallPlan in progress is no longer needed. Either its versions exist already, or
-	// all its Subscriptions reference a newer InstallPlan. Delete it.
+	// SupersededPlan means that an InstallPlan in progress is no longer needed. Either its versions exist already, or all
+	// its Subscriptions reference a newer InstallPlan. Delete the InstallPlan.
 	SupersededPlan = "SupersededPlan"
-	// OrphanPlan means that an InstallPlan is in progress, but no Subscription references or owns it. Delete it.
+	// OrphanPlan means that an InstallPlan is in progress, but no Subscription references or owns it. Delete the
+	// InstallPlan.
 	OrphanPlan = "OrphanPlan"
 	// StateContradiction means that status.state is AtLatestKnown although status.currentCSV is not installed. The
 	// repair writes the status again.
 	StateContradiction = "StateContradiction"
 	// ConditionContradiction means that the conditions of a Subscription contradict each other or its InstallPlan. The
-	// repair writes them again.
+	// repair writes the conditions again.
 	ConditionContradiction = "ConditionContradiction"
-	// ApprovalDrift means that an InstallPlan waits for approval, but no Subscription requires approval any more.
-	// Approve or delete it. It is also reported as an Info if an InstallPlan runs without approval although a
-	// Subscription is now Manual. In that case, only the next InstallPlan needs approval.
+	// ApprovalDrift means that an InstallPlan waits for approval, but no Subscription requires approval any more. Approve
+	// or delete the InstallPlan. As an Info, it means that an InstallPlan runs without approval although a Subscription is
+	// now Manual. Only the next InstallPlan then needs approval.
 	ApprovalDrift = "ApprovalDrift"
-	// ApprovalForcedBy means that an Automatic Subscription waits for an approval that another, Manual Subscription
-	// requires. Approve the InstallPlan. If the two do not depend on each other, move one to its own namespace, or set
-	// installPlan.separatePlans of the controllers.
+	// ApprovalForcedBy means that an Automatic Subscription waits for an approval that another Subscription with Manual
+	// approval requires. Approve the InstallPlan. If the Subscriptions do not depend on each other, move one to its own
+	// namespace, or set installPlan.separatePlans of the controllers.
 	ApprovalForcedBy = "ApprovalForcedBy"
 	// SamePackage means that two Subscriptions subscribe to the same package. Delete one of them.
 	SamePackage = "SamePackage"

@@ -50,10 +50,10 @@ var labelledKinds = []labelledKind{
 	{apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), false, false},
 }
 
-// GatherOwned reads the objects that the given CSVs of a namespace own. These are objects that inherit component
-// labels, plus the CustomResourceDefinitions that the CSVs list as owned. CSVs that are copies or have no component
-// label are ignored. Kinds that r does not read are left out. GatherOwned returns an error if a read fails, or if
-// namespace is not a valid label value.
+// GatherOwned reads the objects that the given CSVs of a namespace own: objects that inherit component labels, and the
+// CustomResourceDefinitions that the CSVs list as owned. It ignores CSVs that are copies or have no component label,
+// and kinds that r does not read. GatherOwned returns an error if a read fails, or if namespace is not a valid label
+// value.
 func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs []*v1alpha1.ClusterServiceVersion) ([]olmcore.Object, error) {
 	csvs = slices.DeleteFunc(slices.Clone(csvs), func(c *v1alpha1.ClusterServiceVersion) bool {
 		return c.IsCopied() || len(componentKeys(c.Labels)) == 0
@@ -100,9 +100,9 @@ func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs [
 	return all, err
 }
 
-// Gather reads all objects that have the component label of the given name, and the Operator object of that name.
-// Either may be missing. If the name is not valid in a label, no objects are read. Gather returns an error if a read
-// fails or if r does not read one of the kinds, because the status would then be incomplete.
+// Gather reads the Operator object with the given name and all objects with the component label of that name. If the
+// label would not be valid, Gather reads no objects. Gather returns an error if a read fails or if r does not read one
+// of the kinds, because the status would then be incomplete.
 func Gather(ctx context.Context, r olmcore.Reader, name string) (Input, error) {
 	in := Input{Name: name}
 	var err error

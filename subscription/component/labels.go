@@ -28,22 +28,23 @@ const (
 type LabelsInput struct {
 	Now       time.Time
 	Namespace string
-	// Subscriptions contains all Subscriptions of the namespace. ClusterServiceVersions contains all its CSVs by name.
+	// Subscriptions contains all Subscriptions of the namespace. ClusterServiceVersions contains all CSVs of the namespace
+	// by name.
 	Subscriptions          []*v1alpha1.Subscription
 	ClusterServiceVersions map[string]*v1alpha1.ClusterServiceVersion
 	// Owned contains objects that may belong to the ClusterServiceVersions, for example the result of GatherOwned.
 	Owned []olmcore.Object
-	// PreviousPackages contains the packages that a Subscription named earlier, by the UID of the Subscription.
+	// PreviousPackages maps the UID of a Subscription to the packages that the Subscription named earlier.
 	PreviousPackages map[types.UID][]string
-	// Written contains the names of Subscriptions that the same Result already updates. Their labels are changed in
-	// the next one.
+	// Written contains the names of the Subscriptions that the same Result already updates. The labels of these
+	// Subscriptions are changed in a later call.
 	Written map[string]bool
 }
 
-// Labels adds missing component labels to Subscriptions, to the CSVs that they installed, and to the objects that
-// those CSVs own. The Result has one Update for each object, sorted by reference. Labels removes only the label of an
-// earlier package from a Subscription. While a CSV is in a transient phase, it and its objects are not labelled for
-// the first two minutes.
+// Labels adds missing component labels to Subscriptions, to the CSVs that they installed, and to the objects that those
+// CSVs own. The Result has one Update for each object, sorted by reference. The only label that Labels removes is the
+// label of an earlier package of a Subscription. For the first two minutes of a transient phase, the CSV and its
+// objects are not labelled.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/operators, adoption controller. Differs: Labels does not
 // label InstallPlans, because package installplan does.

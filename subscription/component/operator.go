@@ -39,23 +39,25 @@ const maxText = 256 << 10
 
 // Input is the input of Reconcile.
 type Input struct {
-	// Name is the name of the Operator object. It is also the part of the component label key after the prefix. It is
+	// Name is the name of the Operator object. The key of the component label consists of a prefix and this name. Name is
 	// required.
 	Name string
 	// Operator is the Operator object with that name, or nil if it does not exist.
 	Operator *operatorsv1.Operator
-	// Components contains the objects that have the label, of every kind that can have it. Objects without spec and
-	// status are enough if their conditions are not needed.
+	// Components contains the objects with the component label. Objects without spec and status are enough if their
+	// conditions are not needed.
 	Components []olmcore.Object
 }
 
-// Reconcile maintains the cluster-scoped Operator object of one component label. It creates the object if at least one
-// object has the label. Its status lists these objects and their conditions, sorted by kind, apiVersion, namespace and
-// name. Copied ClusterServiceVersions are not listed. The Operator object is never deleted, because users also create
-// such objects. Reconcile returns an *olmcore.InputError if the input is invalid.
+// Reconcile maintains the cluster-scoped Operator object of one component label. It creates the Operator object if at
+// least one object has the label. The status of the Operator object lists the labelled objects and their conditions,
+// sorted by kind, apiVersion, namespace and name. Copied ClusterServiceVersions are not listed. The Operator object is
+// never deleted, because users also create such objects. Reconcile returns an *olmcore.InputError if the input is
+// invalid.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/operators, operator controller, and its package
-// decorators. Differs: the status lists at most MaxRefs objects, and a Diagnostic reports how many are missing.
+// decorators. Differs: the status lists at most MaxRefs objects, and a Diagnostic reports the number of missing
+// objects.
 func Reconcile(in Input) (olmcore.Result, error) {
 	if in.Name == "" {
 		return olmcore.Result{}, &olmcore.InputError{Field: "Name", Problem: "is empty"}
@@ -248,9 +250,9 @@ func timeOrNil(t *metav1.Time) *metav1.Time {
 	return new(olmcore.Timestamp(t.Time))
 }
 
-// Affected returns the keys of the Operator objects to reconcile after o was created, updated or deleted. They are the
-// Operators of its component labels, sorted by name. If o is an Operator object itself, the result is its own key.
-// Call it with both the old and the new version of an updated object.
+// Affected returns the keys of the Operator objects to reconcile after o was created, updated or deleted. These are the
+// Operator objects of o's component labels, sorted by name. If o is itself an Operator object, the result is its own
+// key. After an update, call Affected with both the old and the new version of o.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	key := olmcore.KeyOf(o) // the zero Key for a nil pointer of any type
 	if key.Kind == "" {
@@ -270,23 +272,24 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 
 // These are the reasons of actions.
 const (
-	// ReasonLabelMissing means that an object of an operator lacks the operator's component label. The action adds it.
+	// ReasonLabelMissing means that an object of an operator lacks the operator's component label. The action adds the
+	// label.
 	ReasonLabelMissing = "ComponentLabelMissing"
-	// ReasonLabelStale means that a Subscription has the component label of a package that it no longer names. The
-	// action removes it.
+	// ReasonLabelStale means that a Subscription has the component label of a package that it no longer names. The action
+	// removes the label.
 	ReasonLabelStale = "ComponentLabelStale"
-	// ReasonOperatorMissing means that an object has a component label whose Operator object does not exist. The
-	// action creates it.
+	// ReasonOperatorMissing means that an object has a component label, but the Operator object for the label does not
+	// exist. The action creates the Operator object.
 	ReasonOperatorMissing = "OperatorMissing"
-	// ReasonStatusObserved means that the status of an Operator object differs from the observed components. The
-	// action updates it.
+	// ReasonStatusObserved means that the status of an Operator object differs from the observed components. The action
+	// updates the status.
 	ReasonStatusObserved = "StatusObserved"
 )
 
 // These are the reasons of Diagnostics.
 const (
-	// ReasonLabelKeyInvalid means that the label key is not valid, so the operator's objects are not labelled. The key
-	// contains the package and the namespace, or the name of the Operator object. Use another name.
+	// ReasonLabelKeyInvalid means that the key of the component label is not valid, so the operator's objects are not
+	// labelled. The key contains the package and the namespace, or the name of the Operator object. Use another name.
 	ReasonLabelKeyInvalid = "LabelKeyInvalid"
 	// ReasonOperatorNameInvalid means that the API server would reject the Operator object of a component label, for
 	// example because its name contains capital letters or underscores. No Operator object is created, but the

@@ -14,10 +14,13 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// Gather reads the Input of a namespace from r: everything that subscription.Gather reads, the CSVs that those CSVs
-// replace, and all Deployments and Pods. Deployments and Pods are incomplete if r does not read these kinds. Gather
-// does not set Now, Catalogs, HeldBack and the fields that subscription.Gather leaves empty; the caller adds them. It
-// returns an error if a read fails.
+// Gather reads the Input of a namespace from r:
+//   - the objects that subscription.Gather reads
+//   - the predecessors of the CSVs
+//   - all Deployments and Pods of the namespace
+//
+// Deployments and Pods are incomplete if r does not read these kinds. The caller sets Now, Catalogs, HeldBack and the
+// other fields that subscription.Gather does not set. Gather returns an error if a read fails.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, config subscription.Config) (Input, error) {
 	of, err := subscription.Gather(ctx, r, namespace, config)
 	if err != nil {

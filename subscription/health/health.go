@@ -26,22 +26,22 @@ type Health struct {
 	// Subscription is the Subscription that this Health describes. It has no resourceVersion.
 	Subscription olmcore.Ref `json:"subscription"`
 	Phase        Phase       `json:"phase"`
-	// Reason is a CamelCase word, and Message is a sentence, that describe the state of Object. Both may be empty if
-	// the Subscription is healthy.
+	// Reason is a CamelCase word that describes the state of Object. Message is a sentence that describes the same state.
+	// Both may be empty if the Subscription is healthy.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Object is the object that keeps the Subscription from being Installed. In the phase Installed it is the
-	// ClusterServiceVersion. It has no resourceVersion, and it has no UID if only its name is known.
+	// Object is the object that prevents the phase Installed. In the phase Installed, it is the ClusterServiceVersion.
+	// Object has no resourceVersion. It has no UID if only its name is known.
 	Object olmcore.Ref `json:"object,omitzero"`
-	// Since is the time, in UTC, since when Object has been in this state. It is zero if the objects do not record it.
-	// It does not change when only the message changes.
+	// Since is the time, in UTC, at which Object entered its state. It is zero if the objects do not record this time. A
+	// new message for the same state does not change Since.
 	Since time.Time `json:"since,omitzero"`
-	// Advice is one sentence about what the user can do. It is empty if the user can only wait.
+	// Advice is one sentence with instructions for the user. It is empty if the user can only wait.
 	Advice string `json:"advice,omitempty"`
 }
 
-// Of returns the Health of each Subscription of a namespace. The keys are the names of the Subscriptions. It returns
-// an *olmcore.InputError if the input is invalid.
+// Of returns the Health of each Subscription of a namespace, by the name of the Subscription. It returns an
+// *olmcore.InputError if the input is invalid.
 func Of(in Input) (map[string]Health, error) {
 	if err := in.validate(); err != nil {
 		return nil, err

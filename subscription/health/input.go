@@ -14,18 +14,18 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Input is the input of Of: the Input of subscription.Reconcile, plus the Deployments and Pods of the installed
-// versions. Of does not modify it. Lists may be in any order.
+// Input is the input of Of: the Input of subscription.Reconcile, plus the Deployments and Pods of the namespace. Of
+// does not modify it. Lists may be in any order.
 type Input struct {
 	subscription.Input
-	// Deployments contains all Deployments of the namespace. It is optional. If it is incomplete, Of reports the
-	// ClusterServiceVersion as the blocking object and does not examine its Deployments.
+	// Deployments contains all Deployments of the namespace. It is optional. If it is incomplete, Of does not examine
+	// Deployments. The blocking object is then the ClusterServiceVersion.
 	Deployments olmcore.Observed[*appsv1.Deployment]
-	// Pods contains all Pods of the namespace, including those of unrelated Deployments. It is optional. If it is
-	// empty, Of reports an unavailable Deployment itself as the blocking object.
+	// Pods contains all Pods of the namespace, including those of unrelated Deployments. It is optional. If it is empty,
+	// the blocking object of an unavailable Deployment is the Deployment itself.
 	Pods olmcore.Observed[*corev1.Pod]
-	// HeldBack explains why Subscriptions do not get a newer version, as in resolution.Result. It is optional: nil
-	// means that the reasons are not known.
+	// HeldBack contains the reasons why Subscriptions do not get a newer version, as in resolution.Result. It is optional:
+	// nil means that the reasons are not known.
 	HeldBack []resolution.HeldBack
 }
 

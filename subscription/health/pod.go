@@ -50,7 +50,7 @@ func containerTrouble(s *corev1.ContainerStatus) (reason, message string) {
 			return reason, about(s, join(waiting.Reason, waiting.Message), s.Image)
 		}
 	} else if last == nil || s.Ready || last.Reason != ReasonOutOfMemory && s.RestartCount < 2 {
-		return "", "" // after two restarts, a running container still counts as crashing
+		return "", "" // after two restarts, a running container is still reported as crashing
 	}
 	reason = ReasonCrashLoop
 	if last == nil {

@@ -13,8 +13,8 @@ import (
 // Summary counts the Health of many Subscriptions, for example of a namespace or a fleet. The zero value is the
 // summary of no Subscriptions. Its JSON field names are stable.
 type Summary struct {
-	// Subscriptions is the number of Subscriptions. Phases contains the number of Subscriptions in each phase, without
-	// the phases that have none.
+	// Subscriptions is the number of Subscriptions. Phases contains the number of Subscriptions in each phase. It does not
+	// contain phases without Subscriptions.
 	Subscriptions int           `json:"subscriptions"`
 	Phases        map[Phase]int `json:"phases,omitempty"`
 	// Worst is the worst phase of all Subscriptions. It is empty if there are no Subscriptions.
@@ -48,8 +48,8 @@ func (s Summary) with(h Health) Summary {
 	return s
 }
 
-// Merge returns the Summary of the Subscriptions of both s and t. The order of merging does not matter, and neither s
-// nor t is modified.
+// Merge returns the Summary of the Subscriptions of both s and t. The result does not depend on the order of merging.
+// Neither s nor t is modified.
 func (s Summary) Merge(t Summary) Summary {
 	m := Summary{
 		Subscriptions: s.Subscriptions + t.Subscriptions, Worst: worse(s.Worst, t.Worst),

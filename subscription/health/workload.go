@@ -18,8 +18,8 @@ import (
 
 // These are the reasons for Deployments that are not available.
 const (
-	// ReasonDeploymentMissing means that a Deployment of the ClusterServiceVersion does not exist. If it stays
-	// missing, check that the OLM controllers are running, because they create it.
+	// ReasonDeploymentMissing means that a Deployment of the ClusterServiceVersion does not exist. The OLM controllers
+	// create it. If it stays missing, check that they are running.
 	ReasonDeploymentMissing = "DeploymentMissing"
 	// ReasonReplicaFailure means that the Pods of the Deployment cannot be created. Remove the cause, for example a
 	// quota or an admission webhook.
@@ -27,19 +27,19 @@ const (
 	// ReasonDeadline means that the Deployment exceeded its progress deadline, and no Pod shows the cause. Check the
 	// events of the Deployment.
 	ReasonDeadline = "ProgressDeadlineExceeded"
-	// ReasonUnavailable means that the Deployment is not available, and neither its conditions nor its Pods show the
-	// cause. Check its Pods if this lasts.
+	// ReasonUnavailable means that the Deployment is not available, and that neither its conditions nor its Pods show the
+	// cause. If this lasts, check the Pods.
 	ReasonUnavailable = "DeploymentUnavailable"
 )
 
 // These are the reasons for Pods that are not ready. The kubelet may alternate between several reasons for one
 // problem; here a single reason stands for all of them.
 const (
-	// ReasonUnschedulable means that the Pod cannot be scheduled to any node. Add capacity, or change its scheduling
-	// requirements with spec.config of the Subscription.
+	// ReasonUnschedulable means that the Pod cannot be scheduled to any node. Add capacity, or change the scheduling
+	// requirements of the Pod with spec.config of the Subscription.
 	ReasonUnschedulable = "Unschedulable"
-	// ReasonImagePull means that an image cannot be pulled. Correct its name, mirror it, or give the ServiceAccount a
-	// pull secret.
+	// ReasonImagePull means that an image cannot be pulled. Correct the name of the image, mirror the image, or give the
+	// ServiceAccount a pull secret.
 	ReasonImagePull = "ImagePullBackOff"
 	// ReasonInvalidImage means that the name of an image is not valid. Correct the name.
 	ReasonInvalidImage = "InvalidImageName"
@@ -50,14 +50,14 @@ const (
 	ReasonContainerCreate = "CreateContainerError"
 	// ReasonContainerRun means that the container cannot be started. Correct its command or its image.
 	ReasonContainerRun = "RunContainerError"
-	// ReasonCrashLoop means that a container terminates repeatedly. Read its log with kubectl logs --previous, and
-	// remove the cause.
+	// ReasonCrashLoop means that a container terminates repeatedly. Read the log with kubectl logs --previous, and remove
+	// the cause.
 	ReasonCrashLoop = "CrashLoopBackOff"
 	// ReasonOutOfMemory means that a container was terminated because it exceeded its memory limit. Raise the limit
 	// with spec.config.resources of the Subscription.
 	ReasonOutOfMemory = "OOMKilled"
-	// ReasonPodFailed means that the Pod is in the phase Failed, for example after an eviction. Check the message and
-	// the node; the Deployment replaces the Pod.
+	// ReasonPodFailed means that the Pod is in the phase Failed, for example after an eviction. The Deployment replaces
+	// the Pod. Check the message of the Pod and its node.
 	ReasonPodFailed = "PodFailed"
 	// ReasonPodPending means that the containers of the Pod have not been created yet. If this lasts, check the events
 	// of the Pod.

@@ -40,9 +40,9 @@ func answersOf(t *testing.T, h *chaos.History) (all health.Summary, answers []he
 	return all, answers
 }
 
-// TestRecoveredClusterIsInstalled checks that each Subscription has a Health whatever fails in a fake cluster, and
-// that all are Installed in the end.
-func TestRecoveredClusterIsInstalled(t *testing.T) {
+// TestSubscriptionsAreInstalledOnceTheClusterRecovers checks that each Subscription has a Health while parts of a
+// fake cluster fail, and that all Subscriptions are Installed after the cluster recovered.
+func TestSubscriptionsAreInstalledOnceTheClusterRecovers(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 20260102))
 	h := chaos.New(chaos.Options{Setting: chaos.Setting{Approves: true, Deletes: true}})
 	steps, met := chaos.Steps(h.Options), map[health.Phase]int{}

@@ -30,11 +30,12 @@ type (
 )
 
 // Build indexes the content of one catalog. Invalid content is left out or marked as invalid, and the rest of the
-// catalog stays usable. Each problem is reported as a Diagnostic whose Path names the package, channel and bundle.
-// Build never panics. The Catalog references packages, so the caller must not change packages afterwards.
+// catalog stays usable. Each problem is reported as a Diagnostic. The Path of the Diagnostic names the package, channel
+// and bundle. Build never panics. The caller must not change the packages after the call, because the Catalog
+// references them.
 //
-// Source: operator-registry alpha/declcfg, ConvertToModel, and alpha/model, Validate.
-// Differs: one invalid package does not make the whole catalog unusable.
+// Source: operator-registry alpha/declcfg, ConvertToModel, and alpha/model, Validate. Differs: one invalid package does
+// not make the whole catalog unusable.
 func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) { return content.Build(packages) }
 
 // These types are the input of Resolve.
@@ -72,13 +73,13 @@ type (
 	Rule = explain.Rule
 	// RuleKind is the kind of a Rule.
 	RuleKind = model.RuleKind
-	// Remedy is a change that would help.
+	// Remedy is a change of the input with which the Subscriptions would be resolved.
 	Remedy = explain.Remedy
 	// RemedyCode is the kind of a Remedy.
 	RemedyCode = explain.RemedyCode
 	// Explanation explains why a bundle is or is not chosen.
 	Explanation = explain.Explanation
-	// Stats measures the work of a resolution. Equal inputs give equal Stats.
+	// Stats contains the amount of work of a resolution. Equal inputs give equal Stats.
 	Stats = model.Stats
 )
 
@@ -119,7 +120,8 @@ const (
 	Blocked Outcome = "Blocked"
 )
 
-// Result is the result of Resolve. Other packages act on the embedded Resolution, and the other fields explain it.
+// Result is the result of Resolve. Other packages carry out the embedded Resolution. The other fields explain the
+// Resolution.
 type Result struct {
 	olmcore.Resolution
 	Outcome Outcome
@@ -127,13 +129,13 @@ type Result struct {
 	Targets []Target
 	// HeldBack contains the Subscriptions that did not get their best candidate, sorted by Subscription.
 	HeldBack []HeldBack
-	// Cores contains the independent reasons for a failure, in the order of the Subscriptions. If Policy.AllOrNothing
-	// is false, the Subscriptions that no Core names may still be resolved.
+	// Cores contains the independent reasons for a failure, in the order of the Subscriptions. Subscriptions without a
+	// Core may still be resolved if Policy.AllOrNothing is false.
 	Cores       []Core
 	Diagnostics []olmcore.Diagnostic
 	Stats       Stats
 }
 
-// CoresFor returns the Cores that name a Subscription, and the Cores that name none and therefore affect all
-// Subscriptions.
+// CoresFor returns the Cores that affect a Subscription: the Cores that name the Subscription, and the Cores that name
+// no Subscription.
 func (r Result) CoresFor(subscription string) []Core { return explain.CoresFor(r.Cores, subscription) }

@@ -81,51 +81,50 @@ const (
 
 // These are the reasons of Diagnostics.
 const (
-	// ReasonInvalidContent means that a part of a catalog is invalid and is completely or partly ignored. The author
-	// of the catalog has to correct it.
+	// ReasonInvalidContent means that a part of a catalog is invalid and is completely or partly ignored. The author of
+	// the catalog has to correct the catalog.
 	ReasonInvalidContent = content.ReasonInvalidContent
-	// ReasonDuplicateContent means that a catalog defines something twice. The first definition is used, and the
-	// author of the catalog should remove the other.
+	// ReasonDuplicateContent means that a catalog contains a package, channel, bundle, entry or version twice. If there
+	// are two definitions, the first one is used. The author of the catalog should remove the other one.
 	ReasonDuplicateContent = content.ReasonDuplicateContent
-	// ReasonInvalidBundle means that a requirement of a bundle cannot be read, so the bundle is never chosen. The
-	// author of the catalog has to correct it.
+	// ReasonInvalidBundle means that a requirement of a bundle cannot be read, so the bundle is never chosen. The author
+	// of the catalog has to correct the bundle.
 	ReasonInvalidBundle = content.ReasonInvalidBundle
-	// ReasonMalformedChannel means that the upgrade graph of a channel defines no order, so none of its bundles is
-	// chosen. The author of the catalog has to correct it.
+	// ReasonMalformedChannel means that the upgrade graph of a channel defines no order, so none of its bundles is chosen.
+	// The author of the catalog has to correct the channel.
 	ReasonMalformedChannel = content.ReasonMalformedChannel
-	// ReasonSkippedObject means that an object of the Input was ignored because it is nil, is of another namespace or
-	// occurs twice. The caller should read its input consistently.
+	// ReasonSkippedObject means that an object of the Input was ignored, because it is nil, is in another namespace or
+	// occurs twice. The caller should pass each object of the namespace once.
 	ReasonSkippedObject = content.ReasonSkippedObject
 	// ReasonCatalogUnavailable means that a visible catalog has no content, so none of its bundles can be chosen. See
 	// the status of the CatalogSource.
 	ReasonCatalogUnavailable = content.ReasonCatalogUnavailable
-	// ReasonStaleCatalog means that the content of a catalog is that of an earlier read. See the status of the
-	// CatalogSource.
+	// ReasonStaleCatalog means that the catalog could not be read, so the content of an earlier read is used. See the
+	// status of the CatalogSource.
 	ReasonStaleCatalog = content.ReasonStaleCatalog
 	// ReasonInstalledCSVMissing means that status.installedCSV names a ClusterServiceVersion that does not exist, is a
 	// copy or is being deleted. The Subscription is resolved like a new one.
 	ReasonInstalledCSVMissing = content.ReasonInstalledCSVMissing
-	// ReasonUnreadableCSV means that the properties or APIs of an existing ClusterServiceVersion cannot be read. Only
-	// the readable ones are considered; correct the ClusterServiceVersion.
+	// ReasonUnreadableCSV means that some properties or APIs of an existing ClusterServiceVersion cannot be read. Only the
+	// readable ones are used. Correct the ClusterServiceVersion.
 	ReasonUnreadableCSV = content.ReasonUnreadableCSV
-	// ReasonBrokenReplacementChain means that existing ClusterServiceVersions form no upgrade chain. For example, two
-	// of them replace the same one, or one with a successor is not in the phase Replacing. Check the
+	// ReasonBrokenReplacementChain means that existing ClusterServiceVersions form no upgrade chain. For example, two of
+	// them replace the same one, or one has a successor but is not in the phase Replacing. Check the
 	// ClusterServiceVersions that the message names.
 	ReasonBrokenReplacementChain = content.ReasonBrokenReplacementChain
 	// ReasonInvalidPin means that the version range of a Subscription is invalid, or a Pin names a Subscription that
 	// does not exist. Nothing is installed or upgraded for the Subscription until the range is corrected.
 	ReasonInvalidPin = content.ReasonInvalidPin
-	// ReasonUnknownExclusion means that the annotation of the OperatorGroup that hides global catalogs has no effect.
-	// Its value is not "true"; correct it.
+	// ReasonUnknownExclusion means that the annotation of the OperatorGroup that hides global catalogs has no effect,
+	// because its value is not "true". Correct the value.
 	ReasonUnknownExclusion = content.ReasonUnknownExclusion
-	// ReasonMissingCSV means that the resolution selects status.currentCSV, but this ClusterServiceVersion does not
-	// exist. It is installed again.
+	// ReasonMissingCSV means that the resolution selects status.currentCSV, but this ClusterServiceVersion does not exist.
+	// The ClusterServiceVersion is installed again.
 	ReasonMissingCSV = content.ReasonMissingCSV
 	// ReasonNameCollision means that the default name of a generated Subscription is already in use. The Subscription
 	// gets a longer name, so there is nothing to do.
 	ReasonNameCollision = content.ReasonNameCollision
-	// ReasonInstallModeUnsupported means that a selected operator does not support the install mode that the
-	// OperatorGroup requires. It is installed anyway, and its ClusterServiceVersion will fail; change the
-	// OperatorGroup.
+	// ReasonInstallModeUnsupported means that a selected operator does not support the install mode that the OperatorGroup
+	// requires. The operator is installed anyway, but its ClusterServiceVersion will fail. Change the OperatorGroup.
 	ReasonInstallModeUnsupported = content.ReasonInstallModeUnsupported
 )

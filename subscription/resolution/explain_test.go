@@ -158,13 +158,13 @@ func TestRemediesHelp(t *testing.T) {
 		"a mistyped channel":         {newWorld(bare()...).sub("kafka/stabel"), []string{"Let Subscription kafka follow channel stable of package kafka."}},
 		"a mistyped bundle":          {newWorld(bare()...).sub("kafka/stable", starting("kafka3")), []string{"Let Subscription kafka start with kafka1.", "Let Subscription kafka start with kafka2.", "Take spec.startingCSV out of Subscription kafka."}},
 		"a package that is no help":  {newWorld(line("kafka/stable", "kafka1", "", requires("K"))).sub("kafak/stable"), nil},
-		"an orphan of other content": {newWorld(chain()...).sub("a/stable").csv("a", "a0", nil), []string{"Delete ClusterServiceVersion a0, so that its Subscription can install it anew.", "Adopt ClusterServiceVersion a0: set status.installedCSV of Subscription a to it."}},
+		"an orphan of other content": {newWorld(chain()...).sub("a/stable").csv("a", "a0", nil), []string{"Delete ClusterServiceVersion a0, so that its Subscription can install it again.", "Adopt ClusterServiceVersion a0: set status.installedCSV of Subscription a to it."}},
 		"an orphan that is not alone": {newWorld(append(chain(), line("b/s", "b1", "", requires("K")))...).sub("a/stable").sub("b/s").csv("a", "a0", nil),
-			[]string{"Delete ClusterServiceVersion a0, so that its Subscription can install it anew.", "Adopt ClusterServiceVersion a0: set status.installedCSV of Subscription a to it.", "Add a catalog that has an operator that provides K (g/v1)."}},
+			[]string{"Delete ClusterServiceVersion a0, so that its Subscription can install it again.", "Adopt ClusterServiceVersion a0: set status.installedCSV of Subscription a to it.", "Add a catalog that has an operator that provides K (g/v1)."}},
 		"an older Subscription": {newWorld(line("a/s", "a1", "", provides("K")), line("b/s", "b1", ""), line("b/s", "b2", "b1", provides("K"))).sub("a/s", aged(1)).sub("b/s", aged(2)),
 			[]string{"Remove Subscription a, or let it follow another channel."}},
 		"a version that fail-forward leaves out": {newWorld(chain()...).failForward().sub("a/stable", has("a1")).csv("a", "a1", nil, phase("Replacing")).csv("a", "a2", nil, replacing("a1"), phase("Failed")),
-			[]string{"Delete ClusterServiceVersion a2, so that its Subscription can install it anew.", "Adopt ClusterServiceVersion a2: set status.installedCSV of Subscription a to it."}},
+			[]string{"Delete ClusterServiceVersion a2, so that its Subscription can install it again.", "Adopt ClusterServiceVersion a2: set status.installedCSV of Subscription a to it."}},
 		"a missing provider": {newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1", requires("K"))).sub("a/s"), []string{"Add a catalog that has an operator that provides K (g/v1)."}},
 	} {
 		t.Run(name, func(t *testing.T) { require.ElementsMatch(t, c.want, helps(c.world)) })

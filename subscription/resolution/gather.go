@@ -13,10 +13,12 @@ import (
 )
 
 // Gather reads the Input of Resolve for a namespace from r. CatalogSources in globalCatalogNamespace are visible to
-// every namespace; it may be empty. content contains the catalogs that the caller read. Its keys are the namespaces
-// and names of the CatalogSources. A CatalogSource that is missing in content counts as unavailable. The other fields
-// of Input are optional, and the caller sets them. Gather returns an error if a read fails, and an olmcore.ErrNotRead
-// if r does not read one of the kinds.
+// every namespace. If globalCatalogNamespace is empty, there are no global catalogs.
+//
+// content contains the catalogs that the caller read, by the namespace and name of the CatalogSource. A CatalogSource
+// without an entry in content is unavailable. The other fields of Input are optional, and the caller sets them.
+//
+// Gather returns an error if a read fails, and an olmcore.ErrNotRead if r does not read one of the kinds.
 func Gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*Catalog) (Input, error) {
 	in, err := gather(ctx, r, namespace, globalCatalogNamespace, content)
 	return in, olmcore.Needed(err, "what can be installed in a namespace")

@@ -309,7 +309,7 @@ func reasons(rules []resolution.Rule, subscription string) []string {
 	return list
 }
 
-func TestForcingACandidateThatWasHeldBackFailsForTheReasonGiven(t *testing.T) {
+func TestForcedCandidateFailsForTheReportedReason(t *testing.T) {
 	forced, reproduced := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		for range 20 { // few namespaces hold anything back

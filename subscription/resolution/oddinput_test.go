@@ -38,10 +38,11 @@ func TestIncompleteSubscriptions(t *testing.T) {
 	require.NotPanics(t, func() { resolution.Resolve(nameless.in) })
 }
 
-// TestCatalogWithoutContentOrProblem has a case of OLM.
+// TestCatalogWithoutContentOrProblemIsReported checks that a catalog without content is reported even if its
+// Problem is empty.
 //
 // OLM's case: content in parallel, stale, and gone.
-func TestCatalogWithoutContentOrProblem(t *testing.T) {
+func TestCatalogWithoutContentOrProblemIsReported(t *testing.T) {
 	w := newWorld(chain()...).broken("ns/empty", 0).sub("a/stable", from("ns/empty"))
 	w.in.Catalogs[1].Problem = ""
 	res := resolution.Resolve(w.in)
@@ -49,8 +50,6 @@ func TestCatalogWithoutContentOrProblem(t *testing.T) {
 	require.Equal(t, resolution.ReasonCatalogUnavailable, res.Diagnostics[0].Reason)
 }
 
-// TestStaleContentIsUsedUnlessThePolicyForbidsIt has a case of OLM.
-//
 // OLM's case: content in parallel, stale, and gone.
 func TestStaleContentIsUsedUnlessThePolicyForbidsIt(t *testing.T) {
 	w := newWorld(chain()...).sub("a/stable")
@@ -90,7 +89,7 @@ func TestBundlesThatReplaceThemselvesAreReported(t *testing.T) {
 	}
 }
 
-func TestTheLongestNames(t *testing.T) {
+func TestGeneratedNamesHaveAtMost253Characters(t *testing.T) {
 	long := strings.Repeat("n", 253)
 	w := newWorld(line("a/s", "a1", "", requiresPackage(long, ">=0.0.0")), entry{in: long + "/" + long, name: long, version: "1.0.0"}).sub("a/s")
 	res := resolution.Resolve(w.in)

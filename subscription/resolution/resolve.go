@@ -14,13 +14,13 @@ import (
 )
 
 // Resolve resolves one namespace. The Result contains the operators to install or upgrade next, the Subscriptions that
-// change and the Subscriptions that are generated for dependencies. If there is no solution, it contains the reasons.
-// Equal inputs, in any order, give equal Results. Resolve returns no error: problems of the input are part of the
-// Result.
+// change and the Subscriptions that are generated for dependencies. If there is no solution, the Result contains the
+// reasons. Equal inputs give equal Results, even if their lists have different orders. Resolve returns no error,
+// because the Result also reports problems of the input.
 //
-// Source: operator-lifecycle-manager pkg/controller/registry/resolver.
-// Differs: rules are satisfied in a fixed order, Subscriptions first. A Subscription that fails does not stop the
-// others, unless Policy.AllOrNothing is set. See Policy for other differences.
+// Source: operator-lifecycle-manager pkg/controller/registry/resolver. Differs: rules are satisfied in a fixed order,
+// Subscriptions first. A Subscription that fails does not stop the others, unless Policy.AllOrNothing is set. See
+// Policy for other differences.
 func Resolve(in Input) Result {
 	s, res := resolve(&in)
 	if s.served && !in.Policy.OmitHeldBack {
@@ -30,9 +30,9 @@ func Resolve(in Input) Result {
 	return res
 }
 
-// Explain explains why a bundle is or is not chosen for a Subscription. The bundle is named by its
-// ClusterServiceVersion. If subscription is empty, Explain considers the whole namespace. It resolves the namespace
-// like Resolve and then determines what prevents the bundle.
+// Explain explains why a bundle is or is not chosen for a Subscription. bundle is the name of its
+// ClusterServiceVersion. If subscription is empty, Explain considers the whole namespace. Explain resolves the
+// namespace like Resolve, and then searches for the rules that exclude the bundle.
 func Explain(in Input, subscription, bundle string) Explanation {
 	s, res := resolve(&in)
 	d := explain.Decided{Operators: res.Operators, Targets: res.Targets, Failure: res.Failure, Cores: res.Cores}

@@ -12,7 +12,7 @@ import (
 )
 
 // Changed returns a copy of in with the changes applied in order. It does not modify in. It returns an
-// *olmcore.InputError if a change refers to something that in does not contain.
+// *olmcore.InputError if a change names a Subscription or ClusterServiceVersion that in does not contain.
 func Changed(in Input, changes ...Change) (Input, error) { return model.Changed(in, changes...) }
 
 // Difference compares two Results of one namespace, for example before and after changes.
@@ -20,8 +20,8 @@ type Difference struct {
 	Before, After Result
 	// Subscriptions contains the Subscriptions whose Standing differs, sorted by name.
 	Subscriptions []SubscriptionDifference
-	// Added contains the operators that only the Result After installs or upgrades. Dropped contains those that only
-	// the Result Before does. Both are sorted as in a Result.
+	// Added contains the operators that only the Result After installs or upgrades. Dropped contains the operators that
+	// only the Result Before installs or upgrades. Both lists have the order of Result.Operators.
 	Added, Dropped []olmcore.Operator
 }
 
@@ -34,9 +34,10 @@ type SubscriptionDifference struct {
 // Standing is the part of a Result that concerns one Subscription. It is zero if the Subscription does not exist.
 type Standing struct {
 	Target
-	// HeldBack explains why the Subscription does not get its best candidate. It is nil if it does.
+	// HeldBack explains why the Subscription does not get its best candidate. It is nil if the Subscription gets its best
+	// candidate.
 	HeldBack *HeldBack
-	// Failure explains why there is no solution for the Subscription. It is empty if there is one.
+	// Failure explains why there is no solution for the Subscription. It is empty if there is a solution.
 	Failure string
 }
 
@@ -76,8 +77,8 @@ func without(list, other []olmcore.Operator) []olmcore.Operator {
 	})
 }
 
-// Standing returns the part of the Result that concerns one Subscription. It is zero if the Result has no Subscription
-// of that name.
+// Standing returns the part of the Result that concerns one Subscription. It returns the zero value if the Result has
+// no Subscription of that name.
 func (r *Result) Standing(subscription string) (s Standing) {
 	i := slices.IndexFunc(r.Targets, func(t Target) bool { return t.Subscription == subscription })
 	if i < 0 {

@@ -66,8 +66,8 @@ local function said(value, otherwise)
 end
 `
 
-// ArgoCD returns the Lua script with which Argo CD assesses the health of the objects of a kind. It belongs into the
-// ConfigMap argocd-cm under the key resource.customizations.health.operators.coreos.com_<kind>. ArgoCD returns an
+// ArgoCD returns the Lua script with which Argo CD assesses the health of a kind. Store the script in the ConfigMap
+// argocd-cm under the key resource.customizations.health.operators.coreos.com_<kind>. ArgoCD returns an
 // *olmcore.InputError for a kind that has no table.
 func ArgoCD(kind string) (string, error) {
 	t := tableOf(kind)

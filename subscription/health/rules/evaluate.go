@@ -21,8 +21,8 @@ type Result struct {
 	Passes bool
 }
 
-// KStatus returns the status that kstatus and Flux use: Current if Status is Healthy, Failed if it is Degraded and
-// Passes is false, and otherwise InProgress. So an object that waits for approval is InProgress.
+// KStatus returns the status that kstatus and Flux use. It is Current if Status is Healthy, and Failed if Status is
+// Degraded and Passes is false. Otherwise it is InProgress, for example for an object that waits for approval.
 func (r Result) KStatus() string { return kstatus(r.Status, r.Passes) }
 
 func kstatus(s Status, passes bool) string {
@@ -50,8 +50,8 @@ func Of(o olmcore.Object) (Result, error) {
 	return ofKind(ref.Kind, ref.GVK().Group, content)
 }
 
-// OfContent is like Of for an object that encoding/json decoded into a map. The map may contain anything: fields of an
-// unexpected type count as empty.
+// OfContent is like Of for an object that encoding/json decoded into a map. The map may contain any values. A field of
+// an unexpected type is empty.
 func OfContent(object map[string]any) (Result, error) {
 	group, _, _ := strings.Cut(textOf(object, "apiVersion"), "/")
 	return ofKind(textOf(object, "kind"), group, object)

@@ -10,8 +10,8 @@ import (
 )
 
 // HealthCheck is an entry of spec.healthCheckExprs of a Flux Kustomization, with Flux's field names. The expressions
-// are CEL, and the top-level fields of the object are their variables. If an object has no status, Flux reports an
-// error and evaluates again, which is the same as InProgress.
+// are CEL. Their variables are the top-level fields of the object. If an object has no status, Flux reports an error
+// and evaluates again, which has the effect of InProgress.
 type HealthCheck struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

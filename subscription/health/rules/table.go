@@ -9,7 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// Status is the health of one object, in the terms of Argo CD.
+// Status is the health of one object. Its values are those of Argo CD.
 type Status string
 
 // These are the statuses of Argo CD.
@@ -21,11 +21,11 @@ const (
 	Unknown     Status = "Unknown"
 )
 
-// Test is a condition on one object. It holds if the checks of Field, True and Condition that are set all hold. A
-// field that is missing or has another type counts as empty.
+// Test is a condition on one object. It holds if every check that is set holds: Field, True and Condition. A field that
+// is missing or has another type is empty.
 type Test struct {
-	// Field is the path of a string field. The check holds if its value is one of In. If In is empty, every non-empty
-	// value is accepted.
+	// Field is the path of a string field. The check holds if the value of the field is in In. If In is empty, every
+	// non-empty value is accepted.
 	Field string
 	In    []string
 	// True is the path of a boolean field that must be true.
@@ -43,9 +43,9 @@ type Row struct {
 	When   []Test
 	Status Status
 	Reason string
-	// Message is the message of the Result. Each {path} in it is replaced by the string field at that path.
+	// Message is the message of the Result. The string field at the path replaces each {path} in the message.
 	Message string
-	// Says is the path of a string field of the object, or SaysCondition. If that string is not empty, it is used
+	// Says is the path of a string field of the object, or SaysCondition. If the selected text is not empty, it is used
 	// instead of Message.
 	Says string
 	// Passes means that a Degraded object may recover without help, so Flux continues to wait for it.

@@ -12,7 +12,7 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// History is what a caller remembers about one Subscription between two calls. It has the fields of
+// History contains the facts about one Subscription that a caller stores between two calls. It has the fields of
 // subscription.History, which documents how callers store it.
 type History struct {
 	// Seq is the number of transitions that were reported.
@@ -20,26 +20,28 @@ type History struct {
 	// PlanUID and PlanName identify the InstallPlan that the following fields describe.
 	PlanUID  types.UID `json:"planUID,omitempty"`
 	PlanName string    `json:"planName,omitempty"`
-	// LastStage is the last stage that was reported, and LastAt the time at which it was entered.
+	// LastStage is the last stage that was reported. LastAt is the time at which the InstallPlan entered that stage.
 	LastStage Stage     `json:"lastStage,omitempty"`
 	LastAt    time.Time `json:"lastAt,omitzero"`
-	// LastVersion is the resourceVersion of the newest InstallPlan that was used. Observations up to it are known.
+	// LastVersion is the resourceVersion of the newest version of the InstallPlan that was used. Observations up to this
+	// version have been used.
 	LastVersion string `json:"lastVersion,omitempty"`
-	// LastObserved is the time up to which Observations are known if their resourceVersions cannot be compared with
-	// LastVersion: the time of the newest Observation that was used, or of a call whose list was newer.
+	// LastObserved replaces LastVersion if resourceVersions cannot be compared. Observations up to this time have been
+	// reported. It is the time of the newest Observation that was used, or of a call whose list was newer.
 	LastObserved time.Time `json:"lastObserved,omitzero"`
 	// LastInstalledUpdate is the lastUpdateTime of the InstallPlan's Installed condition.
 	LastInstalledUpdate time.Time `json:"lastInstalledUpdate,omitzero"`
 	// LastMessage is a hash of the InstallPlan's status.message. It is 0 if the message is empty.
 	LastMessage uint32 `json:"lastMessage,omitempty"`
-	// Published is the stage that the conditions were written to show, and PublishedAt the time of that decision.
+	// Published is the stage that the written conditions report. PublishedAt is the time at which that stage was decided.
 	Published   Stage     `json:"published,omitempty"`
 	PublishedAt time.Time `json:"publishedAt,omitzero"`
-	// MissingSince is the time since which the referenced InstallPlan has not been visible. MissingPlan is the UID of
-	// that InstallPlan, or its name if the reference has no UID.
+	// MissingSince is the time of the first call that did not find the referenced InstallPlan. It is zero while the
+	// InstallPlan is visible. MissingPlan is the UID of that InstallPlan, or its name if the reference has no UID.
 	MissingSince time.Time `json:"missingSince,omitzero"`
 	MissingPlan  string    `json:"missingPlan,omitempty"`
-	// SuspectStage is a stage that was first observed at SuspectSince and may come from a stale cache.
+	// SuspectStage is an observed stage that may come from a stale cache. SuspectSince is the time at which it was first
+	// observed.
 	SuspectStage Stage     `json:"suspectStage,omitempty"`
 	SuspectSince time.Time `json:"suspectSince,omitzero"`
 }
@@ -58,12 +60,15 @@ func (h *History) isAbout(uid types.UID, name string) bool {
 	return relation.Same(h.PlanUID, h.PlanName, uid, name)
 }
 
-// Unconfirmed says since when something has been observed that may come from a stale cache. It is a part of History.
+// Unconfirmed contains observations that may come from a stale cache, and the time at which each was first made. It is
+// a part of History.
 type Unconfirmed struct {
-	// MissingSince is the time since which the InstallPlan MissingPlan has not been visible.
+	// MissingSince is the time of the first call that did not find the InstallPlan. MissingPlan is the UID or the name of
+	// that InstallPlan.
 	MissingSince time.Time
 	MissingPlan  string
-	// Stage is a stage that contradicts the history since StageSince. It is empty if none does.
+	// Stage is an observed stage that contradicts the history. It is empty if there is none. StageSince is the time at
+	// which Stage was first observed.
 	Stage      Stage
 	StageSince time.Time
 }

@@ -16,13 +16,13 @@ import (
 // Seen is the result of Observe.
 type Seen struct {
 	State
-	// Unconfirmed is what a stale cache may explain.
+	// Unconfirmed contains the observations that may come from a stale cache.
 	Unconfirmed Unconfirmed
 	// Result contains the Diagnostics and the time until the next call.
 	Result olmcore.Result
 }
 
-// Observe returns the state of the InstallPlan that ref references. ref may differ from the observed reference, if the
+// Observe returns the state of the InstallPlan that ref references. ref differs from the observed reference if the
 // caller decided that the Subscription should reference another InstallPlan.
 func (s *Snapshot) Observe(p *Past, ref *corev1.ObjectReference) Seen {
 	const path = "status.installPlanRef"
@@ -74,7 +74,7 @@ func (s *Snapshot) canReference(ref *corev1.ObjectReference) bool {
 
 // newestVersion returns the newest version of the referenced InstallPlan: the listed version, unless the window
 // contains later ones. It returns nil if the InstallPlan is not visible or its deletion was observed, and the time
-// after which a version that contradicts the list no longer counts.
+// after which a version that contradicts the list is no longer used.
 func (s *Snapshot) newestVersion(ref *corev1.ObjectReference) (plan *v1alpha1.InstallPlan, recheck time.Duration) {
 	listed := s.Plans[ref.Name]
 	uid, name := ref.UID, ref.Name
@@ -93,7 +93,7 @@ func (s *Snapshot) newestVersion(ref *corev1.ObjectReference) (plan *v1alpha1.In
 	case s.Live || listed != nil && !isStale(listed, last.Plan):
 		return listed, 0
 	}
-	// The list seems to be stale. An ordered resourceVersion proves it, anything else counts for the grace period.
+	// The list seems to be stale. An ordered resourceVersion proves that. Other evidence holds for the grace period.
 	left := s.Grace - elapsed(last.At, s.Now)
 	isProven := listed != nil && isOlderVersion(listed.ResourceVersion, last.Plan.ResourceVersion)
 	if left <= 0 && !isProven {

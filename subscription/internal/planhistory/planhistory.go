@@ -27,36 +27,39 @@ import (
 )
 
 const (
-	// Recheck is the time until something is read again that a stale cache may explain.
+	// Recheck is the time until an object is read again because its observed version may come from a stale cache.
 	Recheck = time.Second
 	// unknownPhaseRecheck is the time until an InstallPlan with an unknown phase is read again.
 	unknownPhaseRecheck = 5 * time.Minute
 )
 
-// Snapshot is what was observed of the InstallPlans of a namespace. It is read-only and shared by all Subscriptions.
+// Snapshot contains the observed InstallPlans of a namespace. It is read-only, and all Subscriptions share it.
 type Snapshot struct {
 	Now       time.Time
 	Namespace string
-	Plans     map[string]*v1alpha1.InstallPlan // by name
-	Window    Window
+	// Plans contains the InstallPlans by name.
+	Plans  map[string]*v1alpha1.InstallPlan
+	Window Window
 	// Grace is the time for which a cache may be stale.
 	Grace time.Duration
-	// Live means that Plans was read from the API server, so that an InstallPlan that is not in it does not exist.
+	// Live means that Plans was read from the API server. An InstallPlan that is not in Plans then does not exist.
 	Live bool
 	// KeepsHistories means that the caller stores histories and passes them to the next call.
 	KeepsHistories bool
 }
 
-// Past is what is known about one Subscription from before this call.
+// Past contains the facts about one Subscription from before this call.
 type Past struct {
-	Subscription *v1alpha1.Subscription // as observed
+	// Subscription is the observed Subscription.
+	Subscription *v1alpha1.Subscription
 	History      History
 	// Remembers means that History contains a stage.
 	Remembers bool
-	// Shown is the stage that the observed conditions show since ShownSince. It is empty if they show none.
+	// Shown is the stage that the observed conditions show. It is empty if they show none. ShownSince is the time of the
+	// transition to that stage.
 	Shown      Stage
 	ShownSince time.Time
-	// Outlived means that the InstallPlan was missing while the version that it installed still existed.
+	// Outlived means that the observed status records the version of the InstallPlan as installed.
 	Outlived bool
 }
 
@@ -64,10 +67,11 @@ type Past struct {
 type State struct {
 	// Stage is the observed stage.
 	Stage Stage
-	// Shown is the stage that the conditions should show. StageUnverified and StageUnknown leave the conditions as
-	// they are.
+	// Shown is the stage that the conditions should show. If it is StageUnverified or StageUnknown, the conditions are not
+	// changed.
 	Shown Stage
-	// Recorded is the stage that the observed conditions show since RecordedAt. It is empty if they show none.
+	// Recorded is the stage that the observed conditions show. It is empty if they show none. RecordedAt is the time of
+	// the transition to that stage.
 	Recorded   Stage
 	RecordedAt time.Time
 	// Plan is the InstallPlan. It is nil if the InstallPlan is not visible.
@@ -75,7 +79,7 @@ type State struct {
 	// UID and Name identify the InstallPlan. They are copied from the reference if the InstallPlan is not visible.
 	UID  types.UID
 	Name string
-	// Invalid means that the reference cannot name an InstallPlan of this Subscription.
+	// Invalid means that the reference has no name, or that it names another kind or another namespace.
 	Invalid bool
 	// Replaced means that the visible InstallPlan has another UID than the reference.
 	Replaced bool
@@ -84,14 +88,14 @@ type State struct {
 	Lasting bool
 	// Proven means that the deletion of the InstallPlan was observed.
 	Proven bool
-	// Outlived means that the InstallPlan was missing while the version that it installed still existed. If the
-	// version is missing now, a user deleted it on purpose, so the namespace must not be resolved again because
-	// of it.
+	// Outlived means that the observed status records the version of the InstallPlan as installed. If the version and the
+	// InstallPlan are missing now, a user deleted the version on purpose. That is no reason to resolve the namespace
+	// again.
 	Outlived bool
 }
 
-// Recall returns what is known about a Subscription from before this call. A history that cannot be used is dropped
-// with a Diagnostic.
+// Recall returns the facts about a Subscription from before this call. It replaces an invalid history with an empty one
+// and reports that as a Diagnostic.
 func (s *Snapshot) Recall(sub *v1alpha1.Subscription, history History) (Past, olmcore.Result) {
 	p := Past{Subscription: sub, History: history}
 	p.Shown, p.ShownSince = ShownStage(sub.Status.Conditions)
@@ -117,7 +121,7 @@ func (p *Past) diagnose(
 	return r
 }
 
-// Moved reports whether a reference differs from the observed one.
+// Moved reports whether a reference differs from the observed reference.
 func (p *Past) Moved(ref *corev1.ObjectReference) bool {
 	return ref != p.Subscription.Status.InstallPlanRef
 }
@@ -134,7 +138,7 @@ type position struct {
 }
 
 // recordedPosition returns the stage of the referenced InstallPlan according to the observed status. If the status
-// shows no stage, the history counts. A condition that is older than the InstallPlan describes another InstallPlan.
+// shows no stage, the history is used. A condition that is older than the InstallPlan describes another InstallPlan.
 func (p *Past) recordedPosition(s *State) position {
 	status, h := &p.Subscription.Status, &p.History
 	ref := status.InstallPlanRef
@@ -155,8 +159,8 @@ func (p *Past) recordedPosition(s *State) position {
 	return at
 }
 
-// lastKnownStage returns the stage in which a visible InstallPlan was before, or "". The history counts more than
-// the status, which other clients may have written.
+// lastKnownStage returns the stage in which a visible InstallPlan was before, or "". The history takes precedence
+// over the status, which other clients may have written.
 func (p *Past) lastKnownStage(plan *v1alpha1.InstallPlan) Stage {
 	if p.Remembers && p.History.isAbout(plan.UID, plan.Name) {
 		return p.History.LastStage

@@ -12,28 +12,28 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Decision is what the caller decided about the Subscription after Observe.
+// Decision is the caller's decision about the Subscription after Observe.
 type Decision struct {
-	// Reference is the InstallPlan that the Subscription should reference, or nil.
+	// Reference is the desired reference to an InstallPlan, or nil.
 	Reference *corev1.ObjectReference
 	// ChangesState means that status.state should change.
 	ChangesState bool
 }
 
-// Report is the result of Report.
+// Report is the result of Snapshot.Report.
 type Report struct {
-	// Shown is the stage that the conditions should show. StageUnverified and StageUnknown leave the conditions as
-	// they are.
+	// Shown is the stage that the conditions should show. If it is StageUnverified or StageUnknown, the conditions are not
+	// changed.
 	Shown Stage
-	// History should be passed to the next call, if the caller keeps histories.
+	// History is the history for the next call, if the caller keeps histories.
 	History History
-	// Result contains the Transitions, Diagnostics and the time until the next call. A caller that keeps no history
-	// must drop it if it does not write the status, because the next call would report the same again.
+	// Result contains the Transitions, the Diagnostics and the time until the next call. A caller without histories must
+	// drop the Result if it does not write the status, because the next call returns the same Result.
 	Result olmcore.Result
 }
 
-// Report returns which stage the conditions should show, which transitions led to the observed stage, and what to
-// remember.
+// Report returns the stage that the conditions should show, the transitions that led to the observed stage, and the
+// history for the next call.
 func (s *Snapshot) Report(p *Past, seen *Seen, d Decision) Report {
 	// 1. The stage that the conditions should show.
 	r := s.publish(p, seen, d)

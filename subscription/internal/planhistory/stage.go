@@ -14,7 +14,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Stage is the phase of the InstallPlan that a Subscription references, as the Subscription sees it.
+// Stage is the phase of the InstallPlan that a Subscription references. It also has values for a missing reference, a
+// missing InstallPlan and a stale cache.
 type Stage string
 
 // Stages. The first eight are the states of Graph. StageUnverified and StageUnknown mean that the state is not known.
@@ -35,8 +36,8 @@ const (
 	StageFailed Stage = "Failed"
 	// StageMissing means that the InstallPlan was deleted.
 	StageMissing Stage = "Missing"
-	// StageUnverified means that the InstallPlan is not visible or looks older than before, perhaps because a cache
-	// is stale.
+	// StageUnverified means that the InstallPlan is not visible or seems to be older than before. The cause may be a stale
+	// cache.
 	StageUnverified Stage = "Unverified"
 	// StageUnknown means that the InstallPlan has an unknown phase.
 	StageUnknown Stage = "Unknown"
@@ -64,8 +65,8 @@ var Graph = olmcore.Graph[Stage]{
 	{From: StageFailed, To: StageInstalling, By: "retry"},
 }
 
-// CanReach reports whether controllers can take an InstallPlan from one stage to another, in any number of edges. The
-// cycle between Failed and Installing is followed once.
+// CanReach reports whether controllers can take an InstallPlan from one stage to another, over any number of edges. It
+// follows the cycle between Failed and Installing once.
 func CanReach(from, to Stage) bool {
 	if to == StageMissing || to == StageNoPlan {
 		return true
@@ -84,7 +85,7 @@ func CanReach(from, to Stage) bool {
 	return false
 }
 
-// StageOf returns the stage of an InstallPlan that exists. It is StageUnknown if the phase is unknown.
+// StageOf returns the stage of an existing InstallPlan. It returns StageUnknown if the phase is unknown.
 func StageOf(p *v1alpha1.InstallPlan) Stage {
 	switch phase := p.Status.Phase; phase {
 	case v1alpha1.InstallPlanPhaseNone:
@@ -96,8 +97,8 @@ func StageOf(p *v1alpha1.InstallPlan) Stage {
 	return StageUnknown
 }
 
-// Condition returns the condition that shows a stage. It is zero for NoPlan, Complete, Unverified and Unknown, which no
-// condition shows. plan is nil if the InstallPlan is not visible.
+// Condition returns the condition that shows a stage. It returns the zero condition for NoPlan, Complete, Unverified
+// and Unknown, because no condition shows these stages. plan is nil if the InstallPlan is not visible.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, CheckInstallPlanStatus and
 // InstallPlanNotFound. Differs: an unknown phase keeps the published condition instead of counting as installed; an
@@ -123,9 +124,9 @@ func Condition(s Stage, plan *v1alpha1.InstallPlan) v1alpha1.SubscriptionConditi
 	return c
 }
 
-// ShownStage returns the stage that the conditions of a Subscription show, and since when. The stage is empty if
-// they show none. If several InstallPlan conditions are True, the newest one counts, then Missing, Failed and
-// Pending in this order.
+// ShownStage returns the stage that the conditions of a Subscription show, and the time of the transition to that
+// stage. The stage is empty if the conditions show none. If several InstallPlan conditions are True, the newest one is
+// used. If they have the same time, the order is Missing, Failed, Pending.
 func ShownStage(conditions []v1alpha1.SubscriptionCondition) (Stage, time.Time) {
 	var best *v1alpha1.SubscriptionCondition
 	var since time.Time

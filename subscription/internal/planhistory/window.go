@@ -15,12 +15,12 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Observation is one version of an InstallPlan that a watch or a direct read delivered. It has the fields of
-// subscription.Observation.
+// Observation is one version of an InstallPlan that a watch or a direct read delivered. An Observation has the fields
+// of subscription.Observation.
 type Observation struct {
 	// At is the time at which the version was observed.
 	At time.Time
-	// Plan is the version. It must not be changed. A deletion needs only the name and the UID.
+	// Plan is the observed version. The caller must not change it. A deletion needs only the name and the UID.
 	Plan *v1alpha1.InstallPlan
 	// Deleted means that the InstallPlan with this UID does not exist any more.
 	Deleted bool
@@ -32,8 +32,8 @@ type Window struct {
 	observations []Observation // those of each InstallPlan oldest first
 }
 
-// NewWindow returns a window. The versions of each InstallPlan are sorted by their resourceVersions. Versions whose
-// resourceVersions cannot be compared stay where they arrived. Times do not order anything, because clocks may be
+// NewWindow returns a window. The versions of each InstallPlan are sorted by their resourceVersions. A version whose
+// resourceVersion cannot be compared keeps its position. Times have no influence on the order, because clocks may be
 // set back.
 func NewWindow(namespace string, arrived []Observation) Window {
 	w := Window{namespace, slices.Clone(arrived)}
@@ -57,7 +57,7 @@ func NewWindow(namespace string, arrived []Observation) Window {
 	return w
 }
 
-// Foreign returns the number of Observations that belong to other namespaces. They are ignored.
+// Foreign returns the number of Observations of other namespaces. These Observations are ignored.
 func (w *Window) Foreign() (n int) {
 	for i := range w.observations {
 		if w.isForeign(&w.observations[i]) {
@@ -67,8 +67,8 @@ func (w *Window) Foreign() (n int) {
 	return n
 }
 
-// HasDeletion reports whether the deletion of an InstallPlan was observed. Without a UID, the last Observation of
-// the name counts.
+// HasDeletion reports whether the deletion of an InstallPlan was observed. If uid is empty, it uses the last
+// Observation of that name.
 func (w *Window) HasDeletion(uid types.UID, name string) bool {
 	deleted := false
 	for i := range w.observations {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Name returns a name for use in a sentence. A name that consists of letters, digits and . _ - + ~ : / @ is returned
-// unchanged. Any other name is quoted, because names of channels, packages and steps are free text and their end must
-// be visible.
+// Name returns a name for use in a sentence. A name that consists only of letters, digits and . _ - + ~ : / @ is
+// returned unchanged. Any other name is quoted, because names of channels, packages and steps are free text. The quotes
+// show where the name ends.
 func Name(name string) string {
 	isOther := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-+~:/@", r))
@@ -21,7 +21,7 @@ func Name(name string) string {
 	return name
 }
 
-// Names returns each of the names as Name returns it.
+// Names returns the quoted form of each name, as Name returns it.
 func Names(names []string) []string {
 	list := make([]string, len(names))
 	for i, name := range names {

@@ -28,8 +28,8 @@ const (
 	// AnnotationGeneratedBy is an annotation of a Subscription that a step of an InstallPlan created. Its value is the
 	// name of the InstallPlan.
 	AnnotationGeneratedBy = "olm.generated-by"
-	// AnnotationContentHash is an annotation of an InstallPlan that package installplan created. Its value is the hash
-	// of what the InstallPlan installs.
+	// AnnotationContentHash is an annotation that package installplan sets on the InstallPlans that it creates. Its value
+	// is a hash of the content that the InstallPlan installs.
 	AnnotationContentHash = olmcore.KeyPrefix + "content-hash"
 
 	// reasonSuperseded and conditionRetrying are what package installplan writes on a plan whose place a later one
@@ -39,7 +39,7 @@ const (
 )
 
 // PlanConditions contains the types of the conditions of a Subscription that describe its InstallPlan. If several
-// conditions have the same time, the last one in this list counts.
+// conditions have the same time, the last one in this list is used.
 var PlanConditions = []v1alpha1.SubscriptionConditionType{
 	v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed, v1alpha1.SubscriptionInstallPlanMissing,
 }
@@ -66,7 +66,7 @@ func Refers(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 
 // Contributes reports whether an InstallPlan belongs to a Subscription. One of these facts is enough:
 //   - The Subscription references the InstallPlan.
-//   - The Subscription references no InstallPlan, and its annotation says that this InstallPlan created it.
+//   - The Subscription references no InstallPlan, and its annotation olm.generated-by names the InstallPlan.
 //   - The InstallPlan is neither Complete nor Failed, and it installs status.currentCSV.
 //   - An annotation of the InstallPlan lists the UID of the Subscription as a contributor.
 func Contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
@@ -75,7 +75,8 @@ func Contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 		slices.Contains(strings.Split(p.Annotations[plans.AnnotationContributors], ","), string(s.UID))
 }
 
-// Statusless reports whether an InstallPlan has no phase, no steps and no bundle lookups, so that it never runs.
+// Statusless reports whether an InstallPlan has no phase, no steps and no bundle lookups. Such an InstallPlan never
+// runs.
 func Statusless(p *v1alpha1.InstallPlan) bool {
 	return p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0 && len(p.Status.BundleLookups) == 0
 }
@@ -104,14 +105,15 @@ func Executed(p *v1alpha1.InstallPlan) bool {
 	return p.Status.Phase == v1alpha1.InstallPlanPhaseInstalling || Over(p) && (!IsSuperseded(p) || p.Status.StartTime != nil)
 }
 
-// Installed returns the Installed condition of an InstallPlan. If there is none, its status is Unknown.
+// Installed returns the Installed condition of an InstallPlan. If the InstallPlan has no such condition, the returned
+// status is Unknown.
 func Installed(p *v1alpha1.InstallPlan) v1alpha1.InstallPlanCondition {
 	return p.Status.GetCondition(v1alpha1.InstallPlanInstalled)
 }
 
-// InstalledAt returns when the Installed condition of an InstallPlan was last written. It returns the zero time if p
-// is nil or the condition was never written. The transition time is not used, because it does not change if the
-// InstallPlan runs again with the same result.
+// InstalledAt returns the time of the last write of the Installed condition of an InstallPlan. It returns the zero time
+// if p is nil or the condition was never written. InstalledAt does not use the transition time, which stays the same if
+// the InstallPlan runs again with the same result.
 func InstalledAt(p *v1alpha1.InstallPlan) time.Time {
 	if p == nil {
 		return time.Time{}
@@ -119,22 +121,22 @@ func InstalledAt(p *v1alpha1.InstallPlan) time.Time {
 	return Time(Installed(p).LastUpdateTime)
 }
 
-// IsSuperseded reports whether an InstallPlan ended because a newer one superseded it. It may have applied some steps
-// before: see Executed.
+// IsSuperseded reports whether an InstallPlan ended because a newer one superseded it. The InstallPlan may have applied
+// some steps before; see Executed.
 func IsSuperseded(p *v1alpha1.InstallPlan) bool {
 	c := Installed(p)
 	return c.Status == corev1.ConditionFalse && c.Reason == reasonSuperseded
 }
 
-// HasFailed reports whether the Installed condition of an InstallPlan records a failure. The failure may be that of an
+// HasFailed reports whether the Installed condition of an InstallPlan records a failure. The failure may belong to an
 // earlier attempt.
 func HasFailed(p *v1alpha1.InstallPlan) bool {
 	c := Installed(p)
 	return c.Status == corev1.ConditionFalse && c.Reason == v1alpha1.InstallPlanReasonComponentFailed
 }
 
-// FailureReason returns the reason why an InstallPlan failed, or InstallPlanFailed if the Installed condition has
-// none.
+// FailureReason returns the reason why an InstallPlan failed. It returns InstallPlanFailed if the Installed condition
+// contains no reason.
 func FailureReason(p *v1alpha1.InstallPlan) string {
 	c := Installed(p)
 	if c.Status == corev1.ConditionFalse && c.Reason != "" {
@@ -143,13 +145,13 @@ func FailureReason(p *v1alpha1.InstallPlan) string {
 	return v1alpha1.InstallPlanFailed
 }
 
-// IsRetried reports whether a failed InstallPlan will be retried without help.
+// IsRetried reports whether a failed InstallPlan is retried automatically.
 func IsRetried(p *v1alpha1.InstallPlan) bool {
 	return p.Status.GetCondition(conditionRetrying).Status == corev1.ConditionTrue
 }
 
-// Message returns the message of the Installed condition of an InstallPlan. If there is none, it returns the messages
-// of the bundles that are pending.
+// Message returns the message of the Installed condition of an InstallPlan. If the condition has no message, it returns
+// the messages of the pending bundles.
 func Message(p *v1alpha1.InstallPlan) string {
 	c := Installed(p)
 	if c.Message != "" && c.Status != corev1.ConditionUnknown {
@@ -174,16 +176,15 @@ func Time(t *metav1.Time) time.Time {
 	return t.Time
 }
 
-// Latest returns the latest of the given times. It panics if there are none.
+// Latest returns the latest of the given times. It panics if no time is given.
 func Latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// Writable reports whether an object can be updated. It must not be deleting, and it must have a UID and a
-// resourceVersion.
+// Writable reports whether an object can be updated: it is not being deleted, and it has a UID and a resourceVersion.
 func Writable(o olmcore.Object) bool {
 	return o.GetDeletionTimestamp() == nil && o.GetUID() != "" && o.GetResourceVersion() != ""
 }
 
-// ByName returns the objects of a list by name. All of them must be of one namespace.
+// ByName returns the objects of a list by name. All objects must be in one namespace.
 func ByName[O olmcore.Object](list []O) map[string]O {
 	index := make(map[string]O, len(list))
 	for _, o := range list {

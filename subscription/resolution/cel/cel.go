@@ -18,15 +18,14 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// CostLimit limits one evaluation, in units of CEL's cost model. A rule that exceeds it counts as not satisfied.
+// CostLimit limits one evaluation, in units of CEL's cost model. A rule that exceeds the limit is not satisfied.
 const CostLimit = 1_000_000
 
 // New returns a compiler for the CEL rules that OLM supports. A rule is an expression of type bool over the variable
-// "properties", a list of maps with the keys type and value. It may call semver_compare(a, b), which returns -1, 0 or
-// 1. The compiler is safe for concurrent use. New returns an error only if the CEL environment cannot be created.
+// "properties", a list of maps with the keys type and value. The rule may call semver_compare(a, b), which returns -1,
+// 0 or 1. The compiler is safe for concurrent use. New returns an error only if the CEL environment cannot be created.
 //
-// Source: operator-framework/api pkg/constraints, NewCelEnvironment.
-// Differs: an evaluation has a cost limit.
+// Source: operator-framework/api pkg/constraints, NewCelEnvironment. Differs: an evaluation has a cost limit.
 func New() (resolution.CELCompiler, error) {
 	env, err := cel.NewEnv(
 		cel.Variable("properties", cel.ListType(cel.MapType(cel.StringType, cel.DynType))),
@@ -70,7 +69,7 @@ func (c compiler) Compile(rule string) (resolution.CELProgram, error) {
 
 type program struct{ cel.Program }
 
-// Satisfied implements resolution.CELProgram. Errors count as not satisfied.
+// Satisfied implements resolution.CELProgram. It returns false if the evaluation fails.
 func (p program) Satisfied(properties []olmcore.Property) bool {
 	list := make([]map[string]any, 0, len(properties))
 	for _, property := range properties {

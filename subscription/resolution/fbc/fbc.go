@@ -28,20 +28,20 @@ import (
 
 // Options configures how a catalog is read. The zero value selects the defaults.
 type Options struct {
-	// Strict rejects the whole catalog at the first problem, except for ReasonDuplicateKey and ReasonKeyCase, which
-	// are always Diagnostics. Without Strict, a document that cannot be used is left out and reported as a Diagnostic.
+	// Strict rejects the whole catalog at the first problem, except for ReasonDuplicateKey and ReasonKeyCase, which are
+	// always Diagnostics. Without Strict, an invalid document is left out, and a Diagnostic reports it.
 	Strict bool
-	// MaxDocumentBytes limits the size of a document, and MaxDocuments limits the number of documents. MaxBytes limits
-	// the total size of all files, after decompression and expansion of YAML aliases. The default is selected by 0,
-	// and a negative limit is an error. Exceeding a limit is an error even without Strict, because the rest of the
-	// catalog is then unknown.
+	// MaxDocumentBytes limits the size of a document, and MaxDocuments limits the number of documents. MaxBytes limits the
+	// total size of all files after decompression and the expansion of YAML aliases. For each limit, 0 selects the
+	// default, and a negative value is an error. Even without Strict, it is an error to exceed a limit, because the rest
+	// of the catalog is then unknown.
 	MaxDocumentBytes, MaxDocuments int
 	MaxBytes                       int64
-	// OmitProperties contains types of bundle properties to leave out in order to save memory. Resolution needs
-	// neither olm.csv.metadata nor olm.bundle.object.
+	// OmitProperties contains types of bundle properties to leave out in order to save memory. Resolution does not need
+	// olm.csv.metadata and olm.bundle.object.
 	OmitProperties []string
-	// OmitNothingOf contains the names of bundles whose properties are all kept, for example the result of
-	// packages.Heads.
+	// OmitNothingOf contains names of bundles. OmitProperties does not apply to these bundles. The result of
+	// packages.Heads is an example.
 	OmitNothingOf map[string]bool
 }
 
@@ -63,7 +63,7 @@ func newAssembly(o Options) (*assembly, error) {
 	return &assembly{options: o, packages: map[string]*pending{}}, nil
 }
 
-// Error reports where a catalog cannot be read, and why.
+// Error reports the place in a catalog that cannot be read, and the cause.
 type Error struct {
 	File string
 	// Document is the number of the document in the file, starting at 1. It is 0 if the error concerns the whole file.
@@ -91,29 +91,31 @@ func (e *Error) Unwrap() error { return e.Err }
 // These are the reasons of Diagnostics.
 const (
 	// ReasonUnreadableFile means that a file is neither JSON nor YAML, or is not a regular file of the catalog's
-	// directory. Documents before the invalid one are used. Correct the file, or list it in .indexignore.
+	// directory. The documents before the first invalid document are used. Correct the file, or list the file in
+	// .indexignore.
 	ReasonUnreadableFile = "UnreadableFile"
-	// ReasonInvalidDocument means that a document does not match its schema and is left out. OLM does not serve a
-	// catalog that contains it, so correct the document.
+	// ReasonInvalidDocument means that a document does not match its schema and is left out. OLM does not serve a catalog
+	// with such a document, so correct the document.
 	ReasonInvalidDocument = "InvalidDocument"
-	// ReasonDuplicateKey means that a key occurs twice. As in OLM, the last one is used; remove the other. In JSON
-	// files, keys inside the values of properties are not checked, because these values are passed on unchanged.
+	// ReasonDuplicateKey means that a key occurs twice. As in OLM, the last value is used. Remove the other key. In JSON
+	// files, keys inside the values of properties are not checked, because these values are copied unchanged.
 	ReasonDuplicateKey = "DuplicateKey"
-	// ReasonKeyCase means that the case of a key differs from the schema. As in OLM, the key is accepted; write it as
-	// the message shows.
+	// ReasonKeyCase means that a key differs from the schema only in upper and lower case. As in OLM, the key is accepted.
+	// Write the key as the message shows.
 	ReasonKeyCase = "KeyCase"
-	// ReasonLooseVersion means that the version of a bundle is not a semantic version, for example v1.0.0 or 1.0. As
-	// OLM does for older catalogs, it is read as the message shows. With Strict, it is an error.
+	// ReasonLooseVersion means that the version of a bundle is not a semantic version, for example v1.0.0 or 1.0. As OLM
+	// does for older catalogs, the version is converted, and the message shows the result. With Strict, such a version is
+	// an error.
 	ReasonLooseVersion = "LooseVersion"
-	// ReasonUnknownPackage means that a channel, bundle or deprecation names a package that no document defines. It is
-	// left out; add the package.
+	// ReasonUnknownPackage means that a channel, bundle or deprecation names a package that no document defines. The
+	// channel, bundle or deprecation is left out. Add the package.
 	ReasonUnknownPackage = "UnknownPackage"
 )
 
 // Read reads one stream of documents: consecutive JSON values or YAML documents, optionally compressed with gzip. file
-// is only used in errors and Diagnostics. The packages are sorted by name. Read returns an *Error if the catalog
-// cannot be read, and an *olmcore.InputError for invalid Options. It checks only the form of the documents;
-// resolution.Build checks their content.
+// is only used in errors and Diagnostics. The packages are sorted by name. Read returns an *Error if the catalog cannot
+// be read, and an *olmcore.InputError for invalid Options. Read checks only the form of the documents; resolution.Build
+// checks their content.
 func Read(file string, r io.Reader, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	a, err := newAssembly(o)
 	if err != nil {

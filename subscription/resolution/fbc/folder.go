@@ -13,12 +13,15 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Load reads all files below root, in the order of their names, and is otherwise like Read. root may be a single file,
-// and "." selects all of fsys. Files that a file named .indexignore excludes are skipped; its syntax is that of
-// .gitignore.
+// Load reads all files below root in the order of their names, and otherwise works like Read. root may be a single
+// file, and "." selects all of fsys.
 //
-// Names that begin with two dots are skipped. A mounted ConfigMap has such names and symbolic links to them, and the
-// links are followed. Links that leave root, and special files such as named pipes, are reported as unreadable.
+// Load skips these files:
+//   - files that a file named .indexignore excludes, with the syntax of .gitignore
+//   - files and folders whose names begin with two dots
+//
+// A mounted ConfigMap contains such names and symbolic links to them. Load follows the links. It reports links that
+// leave root, and special files such as named pipes, as unreadable.
 func Load(fsys fs.FS, root string, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	a, err := newAssembly(o)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Write writes packages as JSON documents, one per line. Read returns the same packages for them. Packages, channels
-// and bundles are sorted by name, so equal content gives equal bytes. The Objects of bundles are not written, but the
-// properties that contain them are.
+// Write writes packages as JSON documents, one per line. Read returns the same packages from these documents. Packages,
+// channels and bundles are sorted by name, so equal content gives equal bytes. Write writes the properties that contain
+// the Objects of a bundle, but not the Objects themselves.
 func Write(w io.Writer, packages []resolution.Package) error {
 	buffered := bufio.NewWriter(w)
 	encoder := json.NewEncoder(buffered)

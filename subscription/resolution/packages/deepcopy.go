@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// DeepCopy returns a deep copy of m. Channels that share one CSVDescription each get their own copy of it.
+// DeepCopy returns a deep copy of m. In the copy, channels do not share a CSVDescription.
 func (m *PackageManifest) DeepCopy() *PackageManifest {
 	if m == nil {
 		return nil

@@ -20,26 +20,25 @@ import (
 
 // These are the reasons of Diagnostics, in addition to those of resolution.Build.
 const (
-	// ReasonNoHead means that a channel, or a package with all its channels, contains no bundle that can be installed,
-	// so it is left out. Other Diagnostics of the channel show the cause.
+	// ReasonNoHead means that a channel or package is left out, because none of its bundles can be installed. Other
+	// Diagnostics of the channel show the cause.
 	ReasonNoHead = "NoHead"
-	// ReasonNotDescribed means that only the name, version and images of a head are known. The catalog contains
-	// neither its ClusterServiceVersion nor its property olm.csv.metadata. Render the catalog with `opm render`, which
-	// adds them.
+	// ReasonNotDescribed means that only the name, version and images of a head are known. The catalog contains neither
+	// its ClusterServiceVersion nor its property olm.csv.metadata. To add them, render the catalog with `opm render`.
 	ReasonNotDescribed = "NotDescribed"
-	// ReasonUnreadableDescription means that the description of a head is not JSON, or one of its fields has the wrong
-	// type. The other fields are used; correct the bundle.
+	// ReasonUnreadableDescription means that the description of a head is not JSON, or that one of its fields has the
+	// wrong type. The other fields are used. Correct the bundle.
 	ReasonUnreadableDescription = "UnreadableDescription"
-	// ReasonTooLarge means that a description, an icon or a whole package exceeds a size limit and is left out. Make
-	// it smaller.
+	// ReasonTooLarge means that a description, an icon or a whole package exceeds a size limit and is left out. Reduce its
+	// size.
 	ReasonTooLarge = "TooLarge"
-	// ReasonUnusableIcon means that the data of an icon is not base64, or its media type is not one of MediaTypes. The
-	// icon is left out; correct it.
+	// ReasonUnusableIcon means that the data of an icon is not valid base64, or that its media type is not one of
+	// MediaTypes. The icon is left out. Correct the icon.
 	ReasonUnusableIcon = "UnusableIcon"
 )
 
-// Heads returns the names of the bundles that Describe describes. For each channel, this is the first bundle that
-// exists, from the head down.
+// Heads returns the names of the bundles that Describe describes: for each channel, the first bundle that exists, from
+// the head down.
 func Heads(list []resolution.Package) map[string]bool {
 	heads := map[string]bool{}
 	index, _ := resolution.Build(list)
@@ -54,10 +53,11 @@ func Heads(list []resolution.Package) map[string]bool {
 	return heads
 }
 
-// Describe returns what a catalog offers. It uses the name, namespace, labels, creation time, display name, publisher
-// and priority of source; a nil source counts as empty. Packages without a bundle that can be installed are left out.
-// The Diagnostics are those of resolution.Build and those for content that cannot be shown, sorted by Path. Describe
-// modifies neither argument, but the Catalog shares strings with list.
+// Describe returns the description of the packages in a catalog. It uses the name, namespace, labels, creation time,
+// display name, publisher and priority of source. A nil source has the effect of an empty one. Packages without an
+// installable bundle are left out. The Diagnostics of resolution.Build are included. The others report content that
+// cannot be shown. All are sorted by Path. Describe modifies neither argument, but the Catalog shares strings with
+// list.
 func Describe(source *v1alpha1.CatalogSource, list []resolution.Package) (Catalog, []olmcore.Diagnostic) {
 	index, problems := resolution.Build(list)
 	byName := map[string]*resolution.Package{}
@@ -94,9 +94,10 @@ const (
 	maxSourceText   = 1 << 10
 )
 
-// Of returns a copy of the Catalog with the metadata of another CatalogSource, or of one that has changed. It replaces
-// name, namespace, labels, creation time, display name, publisher and priority; a nil source counts as empty. Only the
-// first 100 labels and the first KiB of display name and publisher are used. Of does not modify c.
+// Of returns a copy of the Catalog with the metadata of source, which is another CatalogSource or a new version of the
+// same one. Of replaces name, namespace, labels, creation time, display name, publisher and priority. A nil source has
+// the effect of an empty one. Only the first 100 labels and the first KiB of display name and publisher are used. Of
+// does not modify c.
 func (c Catalog) Of(source *v1alpha1.CatalogSource) Catalog {
 	if source == nil {
 		source = &v1alpha1.CatalogSource{}

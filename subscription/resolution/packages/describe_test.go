@@ -175,9 +175,9 @@ func TestInvalidContentIsNotListed(t *testing.T) {
 				require.Equal(t, "2.0.0", m.Head().CurrentCSVDesc.Version)
 				require.Empty(t, m.Head().CurrentCSVDesc.DisplayName)
 			}},
-		"an icon that is no base64": {icon("<svg/>", "image/svg+xml"), `.bundles["etcd.v2"]`, packages.ReasonUnusableIcon, "the icon of etcd.v2 is no base64", withoutIcon},
-		"an icon that is a page":    {icon("PHN2Zy8+", "text/html"), `.bundles["etcd.v2"]`, packages.ReasonUnusableIcon, `the icon of etcd.v2 has the media type "text/html", which is not shown; use one of image/svg+xml, image/png, image/jpeg, image/jpg, image/gif, image/webp`, withoutIcon},
-		"a huge icon":               {icon(strings.Repeat("PHN2", 1<<20), "image/png"), `.bundles["etcd.v2"]`, packages.ReasonTooLarge, "the icon of etcd.v2 has 4194304 bytes, more than 1048576", withoutIcon},
+		"an icon that is not valid base64": {icon("<svg/>", "image/svg+xml"), `.bundles["etcd.v2"]`, packages.ReasonUnusableIcon, "the icon of etcd.v2 is not valid base64", withoutIcon},
+		"an icon that is a page":           {icon("PHN2Zy8+", "text/html"), `.bundles["etcd.v2"]`, packages.ReasonUnusableIcon, `the icon of etcd.v2 has the media type "text/html", which is not shown; use one of image/svg+xml, image/png, image/jpeg, image/jpg, image/gif, image/webp`, withoutIcon},
+		"a huge icon":                      {icon(strings.Repeat("PHN2", 1<<20), "image/png"), `.bundles["etcd.v2"]`, packages.ReasonTooLarge, "the icon of etcd.v2 has 4194304 bytes, more than 1048576", withoutIcon},
 		"a default channel that is a cycle": {strings.Replace(etcd, `{"name":"etcd.v1"},{"name":"etcd.v2",`, `{"name":"etcd.v1","replaces":"etcd.v2"},{"name":"etcd.v2",`, 1),
 			`.channels["stable"]`, packages.ReasonNoHead, `channel "stable" of package etcd is not shown: nothing can be installed from it`,
 			func(t *testing.T, m *packages.PackageManifest) {

@@ -18,12 +18,12 @@ import (
 // DefaultMaxBytes is the default of Describer.MaxBytes.
 const DefaultMaxBytes = 64 << 20
 
-// Describer describes a catalog package by package, and a package head by head. Besides its result, it needs only one
-// head of a large catalog in memory. The zero value is ready to use.
+// Describer describes a catalog one package at a time, and a package one head at a time. Apart from the result, only
+// one head of a large catalog must be in memory. The zero value is ready to use.
 type Describer struct {
-	// MaxBytes limits the memory of the result. 0 means DefaultMaxBytes, and with a negative value nothing fits. A
-	// head that does not fit is shown without a description, and a package that does not fit is left out. Both are
-	// reported as Diagnostics.
+	// MaxBytes limits the memory of the result. 0 means DefaultMaxBytes. A negative value leaves out everything. A head
+	// above the limit is shown without a description, and a package above the limit is left out. A Diagnostic reports each
+	// of them.
 	MaxBytes int
 
 	kept int
@@ -34,7 +34,7 @@ func (d *Describer) Kept() int { return d.kept }
 
 func (d *Describer) most() int { return max(0, cmp.Or(d.MaxBytes, DefaultMaxBytes)) }
 
-// Head is a bundle to describe. Channel is one of the channels that it is the head of.
+// Head is a bundle to describe. Channel is the first channel with this head.
 type Head struct{ Channel, Name string }
 
 // Pending is a package whose heads are being described.
@@ -49,8 +49,8 @@ type Pending struct {
 	diagnostics []olmcore.Diagnostic
 }
 
-// Begin starts the description of one package. The bundles of p need only the properties with their versions, not
-// their descriptions. Neither p nor the objects that it references may be changed before End.
+// Begin starts the description of one package. The bundles of p need the properties with their versions, but not their
+// descriptions. Until End, the caller must not change p or the objects that p references.
 func (d *Describer) Begin(p resolution.Package) *Pending {
 	index, problems := resolution.Build([]resolution.Package{p})
 	out := d.pending(newPackage(&p), index)
@@ -72,16 +72,16 @@ func (d *Describer) pending(p pkg, index *resolution.Catalog) *Pending {
 // Heads returns the heads of the package's channels without duplicates. The head of the default channel comes first.
 func (p *Pending) Heads() []Head { return p.heads }
 
-// Describe adds the description of a head. It does not keep head itself, and it ignores bundles that are not heads.
+// Describe adds the description of a head. It keeps no reference to head, and it ignores bundles that are not heads.
 func (p *Pending) Describe(head resolution.Bundle) {
 	if p.isHead[head.Name] && p.described[head.Name] == nil {
 		p.described[head.Name] = p.describe(&head)
 	}
 }
 
-// End returns the PackageManifest of the package, or nil if there is nothing to show. A head for which Describe was
-// not called has only its version. The Diagnostics are those of resolution.Build and those for content that cannot be
-// shown, sorted by Path.
+// End returns the PackageManifest of the package, or nil if the package has no content to show. A head that was not
+// passed to Describe has only its version. The Diagnostics of resolution.Build are included. The others report content
+// that cannot be shown. All are sorted by Path.
 func (p *Pending) End() (*PackageManifest, []olmcore.Diagnostic) {
 	m := p.manifest()
 	if m != nil && !p.take(footprint(m)) {

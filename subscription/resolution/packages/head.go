@@ -244,7 +244,7 @@ func (p *Pending) icon(icons []v1alpha1.Icon, name, path string) []v1alpha1.Icon
 	case len(icon.Data) > maxIconBytes:
 		p.report(olmcore.Warning, ReasonTooLarge, path, "the icon of %s has %d bytes, more than %d", name, len(icon.Data), maxIconBytes)
 	case !decodable(icon.Data):
-		p.report(olmcore.Warning, ReasonUnusableIcon, path, "the icon of %s is no base64", name)
+		p.report(olmcore.Warning, ReasonUnusableIcon, path, "the icon of %s is not valid base64", name)
 	default:
 		return []v1alpha1.Icon{icon}
 	}

@@ -17,14 +17,13 @@ const (
 	LabelCatalogNamespace = "catalog-namespace"
 	LabelProvider         = "provider"
 	LabelProviderURL      = "provider-url"
-	// LabelArch and LabelOS are the prefixes of the labels with which a ClusterServiceVersion lists its supported
-	// platforms.
+	// LabelArch and LabelOS are prefixes of labels. A ClusterServiceVersion lists its supported platforms in these labels.
 	LabelArch = "operatorframework.io/arch."
 	LabelOS   = "operatorframework.io/os."
 )
 
-// PackageManifest describes one package of one catalog. Its name is the name of the package. Its namespace is that of
-// the catalog, or the one that was passed to Visible.
+// PackageManifest describes one package of one catalog. Its name is the name of the package. Its namespace is the
+// namespace of the catalog, or the namespace that was passed to Visible.
 type PackageManifest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -45,10 +44,10 @@ type PackageManifestStatus struct {
 	Provider    v1alpha1.AppLink `json:"provider,omitempty"`
 	PackageName string           `json:"packageName"`
 	Deprecation *Deprecation     `json:"deprecation,omitempty"`
-	// Channels contains the channels with a head, sorted by name. Channels without a bundle that can be installed are
-	// left out.
+	// Channels contains the channels with a head, sorted by name. Channels without an installable bundle are left out.
 	Channels []PackageChannel `json:"channels"`
-	// DefaultChannel is the name of one of Channels.
+	// DefaultChannel is the name of the channel that a Subscription without a channel follows. Channels contains this
+	// channel.
 	DefaultChannel string `json:"defaultChannel"`
 }
 
@@ -76,7 +75,7 @@ type Deprecation struct {
 	Message string `json:"message,omitempty"`
 }
 
-// CSVDescription contains the fields of a ClusterServiceVersion that users want to read before they install it.
+// CSVDescription contains the fields of a ClusterServiceVersion that inform users before the installation.
 type CSVDescription struct {
 	DisplayName string `json:"displayName,omitempty"`
 	// Icon contains at most one icon. Its media type is one of MediaTypes, and its data is valid base64.
@@ -89,7 +88,8 @@ type CSVDescription struct {
 	Maintainers     []v1alpha1.Maintainer `json:"maintainers,omitempty"`
 	Maturity        string                `json:"maturity,omitempty"`
 	LongDescription string                `json:"description,omitempty"`
-	// InstallModes contains the install modes of the version, which decide which OperatorGroups it works with.
+	// InstallModes contains the install modes of the version. They determine the OperatorGroups with which the version
+	// works.
 	InstallModes              []v1alpha1.InstallMode             `json:"installModes"`
 	CustomResourceDefinitions v1alpha1.CustomResourceDefinitions `json:"customresourcedefinitions,omitempty"`
 	APIServiceDefinitions     v1alpha1.APIServiceDefinitions     `json:"apiservicedefinitions,omitempty"`
@@ -105,7 +105,8 @@ type PackageManifestList struct {
 	Items           []PackageManifest `json:"items"`
 }
 
-// Head returns the default channel, which is used if a Subscription names no channel. It returns nil if there is none.
+// Head returns the default channel, or nil if it does not exist. A Subscription that names no channel follows the
+// default channel.
 func (m *PackageManifest) Head() *PackageChannel {
 	for i := range m.Status.Channels {
 		if m.Status.Channels[i].Name == m.Status.DefaultChannel {

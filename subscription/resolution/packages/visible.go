@@ -9,20 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Catalog contains the packages that one CatalogSource offers. It is read-only, and its copies share the descriptions.
+// Catalog contains the packages of one CatalogSource. It is read-only. Copies of a Catalog share the descriptions.
 type Catalog struct {
 	Source types.NamespacedName
-	// Priority is the priority of the CatalogSource. If two catalogs contain a package, the catalog with the higher
+	// Priority is the priority of the CatalogSource. If two catalogs contain the same package, the catalog with the higher
 	// priority is preferred.
 	Priority int
 	// Packages contains the packages of the catalog, sorted by name.
 	Packages []PackageManifest
 }
 
-// Visible returns the packages that are visible in a namespace, with their namespace set to it. These are the packages
-// of its own catalogs and of the catalogs in the global namespace. They are sorted by name. Packages with the same
-// name are sorted by own catalogs first, then by higher priority, then by namespace and name of the catalog. If
-// namespace is empty, Visible returns all packages, each with the namespace of its catalog. The result shares memory
+// Visible returns the packages that are visible in a namespace: the packages of its own catalogs and of the catalogs in
+// the namespace global. Their metadata.namespace is set to namespace. The packages are sorted by name. Packages with
+// the same name are sorted in this order:
+//   - packages of catalogs in namespace come first
+//   - then packages of catalogs with a higher priority
+//   - then by the namespace and the name of the catalog
+//
+// If namespace is empty, Visible returns all packages, each with the namespace of its catalog. The result shares memory
 // with the catalogs.
 func Visible(catalogs []Catalog, namespace, global string) []PackageManifest {
 	var own, others []Catalog

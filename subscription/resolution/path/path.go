@@ -28,15 +28,15 @@ import (
 type Question struct {
 	// Input is the current namespace. Find does not modify it.
 	Input resolution.Input
-	// Subscription is the name of the Subscription to find the path of. If it is empty, Find follows all Subscriptions
-	// together, as far as they get.
+	// Subscription is the name of the Subscription whose path Find returns. If it is empty, Find follows the paths of all
+	// Subscriptions together.
 	Subscription string
-	// Target is the bundle at the end of the path, named by its ClusterServiceVersion. If it is empty, the path goes
+	// Target is the name of the ClusterServiceVersion of the bundle at the end of the path. If it is empty, the path goes
 	// as far as possible. A Target requires a Subscription.
 	Target string
-	// AcrossChannels allows the path to switch to other channels of the package if it does not reach the Target
-	// otherwise. Find then returns the shortest path. If Target is empty, the target is the head of the default
-	// channel.
+	// AcrossChannels allows the path to switch to other channels of the package if it does not reach the Target otherwise.
+	// Find then returns the shortest path. If Target is empty, AcrossChannels selects the head of the default channel as
+	// the target.
 	AcrossChannels bool
 }
 
@@ -45,22 +45,22 @@ type Path struct {
 	Namespace    string `json:"namespace"`
 	Subscription string `json:"subscription,omitempty"`
 	Target       string `json:"target,omitempty"`
-	// Reached means that the Target is installed at the end of the path. Without a Target, it means that the path ends
-	// because no newer version is offered, and not because of an obstacle.
+	// Reached means that the Target is installed at the end of the path. Without a Target, Reached means that the path
+	// ends because no newer version is offered, and not because of an obstacle.
 	Reached bool  `json:"reached"`
 	Hops    []Hop `json:"hops"`
-	// Stops contains where and why the path of each requested Subscription ends, sorted by Subscription.
+	// Stops contains the end of the path of each requested Subscription, sorted by Subscription.
 	Stops []Stop `json:"stops"`
 }
 
 // Hop contains the changes of one resolution.
 type Hop struct {
-	// Channel is the channel that the Subscription has to switch to before this hop. It is empty if the channel stays
-	// the same.
+	// Channel is the channel to which the Subscription must switch before this hop. It is empty if the channel stays the
+	// same.
 	Channel string `json:"channel,omitempty"`
 	// Moves contains the operators that are installed or upgraded, sorted by name.
 	Moves []Move `json:"moves"`
-	// Approval means that a Subscription that changes in this hop has Manual approval, so the hop waits for approval.
+	// Approval means that this hop waits for approval, because a Subscription that changes in it has Manual approval.
 	Approval bool `json:"approval,omitempty"`
 }
 
@@ -73,8 +73,8 @@ type Move struct {
 	Package string               `json:"package"`
 	Channel string               `json:"channel"`
 	Catalog types.NamespacedName `json:"catalog"`
-	// Subscriptions contains the Subscriptions of the operator. It is empty for a new dependency. RequiredBy contains
-	// the operators that require it.
+	// Subscriptions contains the Subscriptions of the operator. It is empty for a new dependency. RequiredBy contains the
+	// operators that require the operator.
 	Subscriptions []string `json:"subscriptions,omitempty"`
 	RequiredBy    []string `json:"requiredBy,omitempty"`
 	// Deprecations contains the deprecation messages for the bundle, its channel and its package.
@@ -84,7 +84,7 @@ type Move struct {
 // Stop is the end of the path of one Subscription.
 type Stop struct {
 	Subscription string `json:"subscription"`
-	// At is the ClusterServiceVersion that is installed at the end. It is empty if there is none.
+	// At is the ClusterServiceVersion that is installed at the end of the path. It is empty if there is none.
 	At string `json:"at,omitempty"`
 	// Code is the reason why the path ends: Head, OtherWay, Endless, Unresolved, or a reason for being held back.
 	Code    resolution.HeldBackCode `json:"code"`
@@ -108,9 +108,9 @@ const (
 	maxTried = 4000
 )
 
-// Find returns the upgrade path that a Question asks for. It returns an *olmcore.InputError if the Question names a
-// Subscription or a Target that its Input does not contain. It also returns one if Subscription is empty although
-// Target or AcrossChannels is set.
+// Find returns the upgrade path that a Question describes. It returns an *olmcore.InputError if the Subscription or the
+// Target of the Question does not exist in its Input. It also returns one if Subscription is empty although Target or
+// AcrossChannels is set.
 func Find(q Question) (Path, error) {
 	if q.Subscription == "" && (q.Target != "" || q.AcrossChannels) {
 		return Path{}, &olmcore.InputError{Field: "Subscription", Problem: "is empty, but Target and AcrossChannels apply to one Subscription"}
@@ -131,7 +131,7 @@ func Find(q Question) (Path, error) {
 		}
 		version := versionOf(catalog, pkg, q.Target)
 		if version == "" {
-			problem := fmt.Sprintf("%q is no bundle of package %s with a version", q.Target, pkg)
+			problem := fmt.Sprintf("%q is not a bundle with a version in package %s", q.Target, pkg)
 			return Path{}, &olmcore.InputError{Field: "Target", Problem: problem}
 		}
 		w.bound = "<=" + version

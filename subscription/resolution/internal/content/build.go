@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Build indexes the content of one catalog, as resolution.Build documents. Of the checks that OLM makes before it
-// serves a catalog, it makes those that affect a resolution. It makes them for each part of the catalog separately.
+// Build indexes the content of one catalog, as resolution.Build documents. Of OLM's checks of a catalog, Build makes
+// those that affect a resolution. It makes the checks for each part of the catalog separately.
 func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) {
 	b := &builder{parser: NewParser(), catalog: &Catalog{
 		ByName: map[string]*PackageIndex{}, ByAPI: map[API][]*Entry{}, ByLabel: map[string][]*Entry{}, ByPackage: map[string][]*Entry{},
@@ -230,8 +230,8 @@ func (b *builder) edges(e *Entry, source *ChannelEntry, at place) {
 	e.Skip = in
 }
 
-// Cut shortens a text to at most limit bytes. A shortened text ends with "…". limit must be at least the three bytes
-// of "…".
+// Cut shortens a text to at most limit bytes. A shortened text ends with "…". limit must be at least 3, which is the
+// size of "…" in bytes.
 func Cut(text string, limit int) string {
 	const end = "…"
 	if len(text) <= limit {

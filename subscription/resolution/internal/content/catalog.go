@@ -11,15 +11,17 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Catalog is the content of one catalog, indexed for Resolve by Build. It never changes, so concurrent calls may share
-// it. Several CatalogSources may use the same Catalog.
+// Catalog is the content of one catalog. Build indexes the content for Resolve. A Catalog never changes, so concurrent
+// calls may share it. Several CatalogSources may use the same Catalog.
 type Catalog struct {
 	ByName map[string]*PackageIndex
 	// Sorted contains the packages, sorted by name.
 	Sorted []*PackageIndex
-	// ByAPI, ByLabel and ByPackage contain the entries that may meet a requirement, and All contains all of them. They
-	// are sorted by preference inside the catalog. Entries of default channels come first, then entries by package and
-	// channel name, then entries from the head of the channel down.
+	// ByAPI, ByLabel and ByPackage contain the entries that may meet a requirement. All contains all of these entries.
+	// Each list is sorted by preference:
+	//   - entries of default channels come first
+	//   - then by the names of the package and the channel
+	//   - then from the head of the channel down
 	ByAPI     map[API][]*Entry
 	ByLabel   map[string][]*Entry
 	ByPackage map[string][]*Entry
@@ -28,7 +30,7 @@ type Catalog struct {
 	// not be selected.
 	Malformed []*ChannelIndex
 	Invalid   int
-	// HasRules means that a bundle has a CEL rule.
+	// HasRules means that at least one bundle has a CEL rule.
 	HasRules bool
 	digest   string
 }
@@ -38,8 +40,8 @@ type PackageIndex struct {
 	Name string
 	// Channels contains the default channel first, then the others by name.
 	Channels []*ChannelIndex
-	// Chains contains the chains of all Channels in that order. They are the candidates of a Subscription that names
-	// no channel.
+	// Chains contains the Chain of each channel, in the order of Channels. These entries are the candidates of a
+	// Subscription that names no channel.
 	Chains       []*Entry
 	deprecations []Deprecation
 	// Digest is the digest of a catalog that contains only this package.
@@ -52,8 +54,8 @@ type ChannelIndex struct {
 	Name      string
 	isDefault bool
 	ByName    map[string]*Entry
-	// Chain contains the entries of the channel from the head down, without the skipped ones. It is nil if the upgrade
-	// graph defines no order; Malformed then contains the reason.
+	// Chain contains the entries of the channel from the head down, without the skipped ones. If the upgrade graph defines
+	// no order, Chain is nil and Malformed contains the reason.
 	Chain     []*Entry
 	Malformed string
 	// rank is the channel's place in the order of byAPI.
@@ -64,20 +66,20 @@ type ChannelIndex struct {
 // compared by pointer, not by content.
 type Entry struct {
 	*ParsedBundle
-	// Channel is nil for an existing ClusterServiceVersion.
+	// Channel is the channel of the entry. It is nil for an existing ClusterServiceVersion.
 	Channel  *ChannelIndex
 	Replaces string
 	Skips    []string
 	// Skip is the skipRange of the entry, or nil if it has none.
 	Skip *VersionRange
-	// Position is the index of the entry in the Chain of its channel, so the head has 0. It is -1 if the entry is not
-	// in the Chain.
+	// Position is the index of the entry in the Chain of its channel. The head has the Position 0. If the entry is not in
+	// the Chain, Position is -1.
 	Position int32
-	// Stranded means that the head of the channel does not lead to the entry, and that no entry skips it.
+	// Stranded means that no path leads from the head of the channel to the entry, and that no entry skips it.
 	Stranded bool
 }
 
-// ParsedBundle contains what all entries of one bundle share.
+// ParsedBundle contains the data that all entries of one bundle share.
 type ParsedBundle struct {
 	Facts
 	Name string
@@ -196,7 +198,7 @@ func compareChannels(a, b *ChannelIndex) int {
 	return cmp.Or(cmp.Compare(a.Pkg.Name, b.Pkg.Name), cmp.Compare(a.Name, b.Name))
 }
 
-// CompareEntries compares two entries of one catalog by preference. The result is negative if a is preferred.
+// CompareEntries compares two entries of one catalog by preference. It returns a negative number if a is preferred.
 func CompareEntries(a, b *Entry) int {
 	return cmp.Or(cmp.Compare(a.Channel.rank, b.Channel.rank), cmp.Compare(a.Position, b.Position))
 }

@@ -71,8 +71,8 @@ func sortChain(pkg, name string, entries []*Entry, byName map[string]*Entry) (ch
 		len(heads), name, pkg, strings.Join(chainNames(heads, last), ", "))
 }
 
-// SkippedBy returns the name of the entry that skips e. If there are several, it is the one nearest to the head, or
-// else the first by name. It is empty if no entry skips e.
+// SkippedBy returns the name of the entry that skips e. If several entries skip e, it returns the entry nearest to the
+// head, or else the first by name. It returns "" if no entry skips e.
 func (ch *ChannelIndex) SkippedBy(e *Entry) string {
 	skips := func(other *Entry) bool { return other != e && slices.Contains(other.Skips, e.Name) }
 	if i := slices.IndexFunc(ch.Chain, skips); i >= 0 {

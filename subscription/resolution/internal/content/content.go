@@ -13,7 +13,7 @@ import (
 type Package struct {
 	Name           string
 	DefaultChannel string
-	// Description and Icon are for user interfaces, and resolution does not use them. The data of Icon is base64.
+	// Description and Icon are for user interfaces. Resolution does not use them. The data of Icon is base64.
 	Description  string
 	Icon         v1alpha1.Icon
 	Properties   []olmcore.Property
@@ -22,7 +22,7 @@ type Package struct {
 	Deprecations []Deprecation
 }
 
-// Channel is one channel of a package. Its entries, and not the bundles, contain the edges of the upgrade graph.
+// Channel is one channel of a package. The edges of the upgrade graph are in its entries, and not in the bundles.
 type Channel struct {
 	Name       string
 	Entries    []ChannelEntry
@@ -33,20 +33,20 @@ type Channel struct {
 type ChannelEntry struct {
 	// Name is the name of the bundle, which is also the name of its ClusterServiceVersion.
 	Name string `json:"name,omitempty"`
-	// Replaces and Skips contain the names of the entries that this entry upgrades from. The entries in Skips are also
+	// Replaces and Skips contain the names of the entries from which this entry upgrades. The entries in Skips are also
 	// removed from the order of the channel.
 	Replaces string   `json:"replaces,omitempty"`
 	Skips    []string `json:"skips,omitempty"`
-	// SkipRange is a version range. Every version in it can be upgraded to this entry.
+	// SkipRange is a version range. This entry upgrades from every version in the range.
 	SkipRange string `json:"skipRange,omitempty"`
 }
 
-// Bundle is one version of an operator. Its Objects are the inline manifests. If there are none, the manifests are
-// taken from properties of type olm.bundle.object.
+// Bundle is one version of an operator. Objects contains the inline manifests. If Objects is empty, the manifests are
+// taken from the properties of type olm.bundle.object.
 type Bundle struct {
 	Name string
 	olmcore.Bundle
-	// RelatedImages is informational, and resolution does not use it.
+	// RelatedImages contains the images that the operator uses. Resolution does not use them.
 	RelatedImages []RelatedImage
 }
 
@@ -56,8 +56,8 @@ type RelatedImage struct {
 	Image string `json:"image"`
 }
 
-// Deprecation is the deprecation message of a channel, a bundle, or the package if both other fields are empty. It
-// does not affect the resolution.
+// Deprecation is a deprecation message. It belongs to Channel, to Bundle, or to the package if both fields are empty.
+// It does not affect the resolution.
 type Deprecation struct {
 	Channel, Bundle string
 	Message         string
@@ -73,8 +73,8 @@ const (
 	PropertyLabel           = "olm.label"
 	PropertyLabelRequired   = "olm.label.required"
 	PropertyDeprecated      = "olm.deprecated"
-	// PropertyBundleObject contains an inline manifest, and PropertyCSVMetadata contains a summary for user
-	// interfaces. Neither is copied to an installed ClusterServiceVersion.
+	// PropertyBundleObject contains an inline manifest. PropertyCSVMetadata contains a summary for user interfaces.
+	// Neither property is copied to an installed ClusterServiceVersion.
 	PropertyBundleObject = "olm.bundle.object"
 	PropertyCSVMetadata  = "olm.csv.metadata"
 )

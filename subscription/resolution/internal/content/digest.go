@@ -14,9 +14,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Digest returns a digest of the content that was passed to Build. It does not depend on the order of packages,
-// channels, entries and bundles, but on the order of a bundle's properties. It is intended as a cache key, and is not
-// secure against collisions. It is empty for a nil Catalog.
+// Digest returns a digest of the content that was passed to Build. The order of packages, channels, entries and bundles
+// has no effect on it, but the order of a bundle's properties has. Digest is intended as a cache key, and is not secure
+// against collisions. It is empty for a nil Catalog.
 func (c *Catalog) Digest() string {
 	if c == nil {
 		return ""
@@ -24,14 +24,15 @@ func (c *Catalog) Digest() string {
 	return c.digest
 }
 
-// Digester computes a digest of pieces. A piece is a list of strings. The order of the pieces does not matter. The
-// zero value is ready to use.
+// Digester computes a digest of pieces. A piece is a list of strings. The order of the pieces has no effect on the
+// digest. The zero value is ready to use.
 type Digester struct {
 	total [4]uint64
 	piece []byte
 }
 
-// Begin starts a piece with the given strings. Texts adds strings to it, and End adds the piece to the digest.
+// Begin starts a piece with the given strings. Texts then adds more strings to the piece, and End adds the piece to the
+// digest.
 func (d *Digester) Begin(texts ...string) {
 	d.piece = d.piece[:0]
 	d.Texts(texts...)

@@ -31,8 +31,8 @@ func (g API) Compare(h API) int {
 	return cmp.Or(strings.Compare(g.Group, h.Group), strings.Compare(g.Kind, h.Kind), strings.Compare(g.Version, h.Version))
 }
 
-// PackageFact is one valid property olm.package. If Strict is false, its version is not a semantic version and is in
-// no range.
+// PackageFact is one valid property olm.package. Strict means that its version is a semantic version. Otherwise no
+// range contains the version.
 type PackageFact struct {
 	Name string
 	// Text is the version as the author wrote it.
@@ -50,15 +50,15 @@ type Facts struct {
 	Labels       []string
 	Requirements []*Requirement
 	Deprecated   bool
-	// Invalid is the reason why the bundle must not be selected: a requirement that cannot be read. It is empty if
-	// there is none.
+	// Invalid is the reason why the bundle must not be selected: a requirement that cannot be read. It is empty if there
+	// is no such requirement.
 	Invalid string
-	// Properties contains the unparsed properties, for CEL rules and for the result.
+	// Properties contains the unparsed properties. CEL rules and the result use them.
 	Properties []olmcore.Property
 }
 
-// Parser parses properties into Facts. Facts of one Parser share equal requirements, ranges and strings, so that a
-// catalog needs less memory.
+// Parser parses properties into Facts. The Facts of one Parser share equal requirements, ranges and strings, which
+// saves memory.
 type Parser struct {
 	strings      map[string]string
 	ranges       map[string]*VersionRange
@@ -201,9 +201,9 @@ func ParseAnnotation(text string) ([]olmcore.Property, error) {
 	return list.Properties, nil
 }
 
-// Projects reports whether an annotation is the JSON form of a bundle's properties as OLM writes it, without
-// properties that only contain manifests. If so, the bundle's Facts are also those of the annotation. It compares
-// text, so it may return false for an equivalent annotation, which then only has to be parsed.
+// Projects reports whether an annotation is the JSON form of a bundle's properties, as OLM writes it. Properties that
+// only contain manifests are left out of that form. The Facts of the bundle are then also the Facts of the annotation.
+// Projects compares text, so it may return false for an equivalent annotation. Such an annotation must be parsed.
 func Projects(text string, properties []olmcore.Property) bool {
 	var b strings.Builder
 	b.Grow(len(text) + 1)
@@ -223,14 +223,14 @@ func Projects(text string, properties []olmcore.Property) bool {
 	return strings.TrimSpace(text) == b.String()
 }
 
-// VersionRange is a parsed version range with its text.
+// VersionRange is a parsed version range and its text.
 type VersionRange struct {
 	Text string
 	in   semver.Range
 }
 
-// Contains reports whether v is in the range. It recovers from a panic of the semver library for ranges with an empty
-// alternative, such as ">1.0.0 || || <0.1.0". An empty alternative contains no version.
+// Contains reports whether v is in the range. An empty alternative, as in ">1.0.0 || || <0.1.0", contains no version.
+// For such a range, the semver library panics, and Contains recovers.
 func (r *VersionRange) Contains(v semver.Version) (ok bool) {
 	defer func() {
 		if recover() != nil {

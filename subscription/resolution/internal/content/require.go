@@ -34,14 +34,13 @@ type Predicate struct {
 	Name  string
 	In    *VersionRange
 	Parts []*Predicate
-	// Rule is a CEL rule.
+	// Rule is the text of a CEL rule.
 	Rule string
-	// Message is the failureMessage of the author.
+	// Message is the failureMessage that the author of the bundle wrote.
 	Message string
 }
 
-// Requirement is a Predicate that a selected entry must satisfy. Equal requirements of one catalog are the same
-// pointer.
+// Requirement is a Predicate that a selected entry must satisfy. Equal requirements of one catalog share one pointer.
 type Requirement struct {
 	*Predicate
 	Key string
@@ -193,7 +192,7 @@ func canonicalJSON(value json.RawMessage) string {
 	return string(value)
 }
 
-// Size returns the number of conditions that the predicate consists of, including itself.
+// Size returns the number of conditions in the predicate. The predicate itself is one of them.
 func (q *Predicate) Size() int {
 	size := 1
 	for _, part := range q.Parts {
@@ -202,7 +201,7 @@ func (q *Predicate) Size() int {
 	return size
 }
 
-// Text returns the text that OLM uses for the predicate.
+// Text returns OLM's text for the predicate.
 func (q *Predicate) Text() string {
 	switch q.Kind {
 	case IsGVK:

@@ -17,11 +17,12 @@ import (
 // Explanation explains why a bundle is or is not chosen.
 type Explanation struct {
 	Subscription, Bundle string
-	// Chosen means that the bundle is part of the solution. It is either installed already, or to be installed.
+	// Chosen means that the bundle is part of the solution. Such a bundle is either installed already, or will be
+	// installed.
 	Chosen bool
 	// Code is the kind of reason why the bundle is not chosen. It is empty if Chosen is true.
 	Code model.HeldBackCode
-	// Summary contains the explanation in one sentence or more.
+	// Summary contains the explanation in one or more sentences.
 	Summary string
 	// Rules contains the rules that exclude the bundle. It is empty if the reason is not a rule.
 	Rules []Rule
@@ -34,7 +35,7 @@ const (
 	// NotFollowed means that no Subscription names the bundle's package and channel, and that no selected operator
 	// requires the bundle.
 	NotFollowed model.HeldBackCode = "NotFollowed"
-	// Skipped means that another bundle of the channel skips the bundle. It is then installed only if startingCSV
+	// Skipped means that another bundle of the channel skips the bundle. A skipped bundle is installed only if startingCSV
 	// names it.
 	Skipped model.HeldBackCode = "Skipped"
 	// LessPreferred means that a better candidate was chosen.
@@ -43,7 +44,7 @@ const (
 	Unresolved model.HeldBackCode = "Unresolved"
 )
 
-// Of explains why a bundle is or is not chosen for a Subscription. If subscription is empty, it considers the whole
+// Of explains why a bundle is or is not chosen for a Subscription. If subscription is empty, Of considers the whole
 // namespace. budget limits the search for the reasons.
 func Of(p *View, d *Decided, subscription, bundle string, budget *search.Budget) Explanation {
 	x := Explanation{Subscription: subscription, Bundle: bundle}
@@ -266,12 +267,13 @@ func obstacle(p *View, r model.Ref) string {
 	return ""
 }
 
-// View contains the problem and its solution: which Subscriptions are left out, and what the others get.
+// View contains the problem and its solution: the Subscriptions that are left out, and the entries that the other
+// Subscriptions get.
 type View struct {
 	*model.Problem
 	Scope *model.Scope
-	// Targets contains the entry that each Subscription gets, by the Index of the Subscription. A Ref without Entry
-	// means none. Targets is empty if there is no solution yet.
+	// Targets contains the entry that each Subscription gets, by the Index of the Subscription. If a Subscription gets no
+	// entry, the Entry of its Ref is nil. Targets is empty if there is no solution yet.
 	Targets []model.Ref
 	// Solver answers further Questions about the problem.
 	Solver *search.Solver

@@ -18,16 +18,16 @@ type Core struct {
 	// Subscriptions contains the names of the Subscriptions that the rules concern, sorted. If it is empty, the Core
 	// affects all Subscriptions.
 	Subscriptions []string
-	// Rules contains the rules, sorted by text. Minimal means that the other rules have a solution if any one rule is
-	// left out. It is false if the limit of steps was reached before that was certain.
+	// Rules contains the rules, sorted by text. Minimal means that the other rules have a solution if any one rule is left
+	// out. Minimal is false if the limit of steps was reached before this was known.
 	Rules   []Rule
 	Minimal bool
-	// Error means that the rules do not contradict each other, but that a catalog is unavailable or the limit of steps
-	// was reached. A later resolution may succeed once the catalog is available.
+	// Error means that the rules do not contradict each other. Instead, a catalog is unavailable or the limit of steps was
+	// reached. A later resolution may succeed once the catalog is available.
 	Error bool
 	// Message is the message that OLM would write for these rules.
 	Message string
-	// Summary describes the same reason in a readable sentence.
+	// Summary describes the same reason as Message in a readable sentence.
 	Summary  string
 	Remedies []Remedy
 }
@@ -44,14 +44,14 @@ type Rule struct {
 	Catalog                           types.NamespacedName
 	// Objects contains OLM's identifiers of the candidates, or of the entries that exclude each other.
 	Objects []string
-	// Need describes what a BundleRequires rule requires. FailureMessage is the message of the bundle's author about
-	// it.
+	// Need describes the requirement of a BundleRequires rule. FailureMessage is the message that the bundle's author
+	// wrote for this requirement.
 	Need, FailureMessage string
 }
 
-// Remedy is a change that would help. Before a Remedy is offered, the Subscriptions are resolved with the change. If
-// the change needs unknown content, such as another catalog, that content is assumed to exist. Three kinds are not
-// verified: retrying with fewer bundles or more steps, restoring a catalog, and asking a publisher for an upgrade.
+// Remedy is a change with which the Subscriptions would be resolved. Before a Remedy is offered, the change is tried.
+// If the change needs unknown content, such as another catalog, that content is assumed to exist. Three kinds are not
+// tried: retrying with fewer bundles or more steps, restoring a catalog, and asking a publisher for an upgrade.
 type Remedy struct {
 	Code RemedyCode
 	// Object is the name of the ClusterServiceVersion, Subscription, package or catalog to change, or a description of
@@ -60,7 +60,7 @@ type Remedy struct {
 	// Message is the advice as one sentence.
 	Message string
 	// Changes contains the change of the Input, for WhatIf. It is empty if the change cannot be expressed, for example
-	// if it needs an unknown catalog.
+	// because it needs an unknown catalog.
 	Changes []model.Change
 }
 
@@ -85,12 +85,11 @@ type HeldBack struct {
 	Subscription string
 	// Candidate is the bundle that the Subscription did not get. It is empty if there is no candidate.
 	Candidate string
-	// Also contains the next candidates, in order of preference, that the Subscription did not get for the same
-	// reason.
+	// Also contains the next candidates that the Subscription did not get for the same reason, in order of preference.
 	Also []string
 	Code model.HeldBackCode
-	// Blocker is the name of the Subscription, ClusterServiceVersion, package or catalog that blocks the candidate. It
-	// may also be a version range and where it is set, or a description of the missing requirement.
+	// Blocker is the name of the Subscription, ClusterServiceVersion, package or catalog that blocks the candidate. It may
+	// also be a version range and its source, or a description of the missing requirement.
 	Blocker string
 	// Summary explains the reason in one sentence. Rules contains the rules that exclude Candidate.
 	Summary string
@@ -102,16 +101,16 @@ type HeldBack struct {
 // Target is the operator that one Subscription resolves to.
 type Target struct {
 	Subscription string
-	// Current is the installed operator before this resolution, and Target is the operator after it. They are empty if
-	// there is none.
+	// Current is the installed operator before this resolution. Target is the operator after it. Each is empty if there is
+	// no such operator.
 	Current, Target string
-	// Adopt means that Target exists already and is adopted by the Subscription. The Decision sets it as
-	// status.currentCSV. Package subscription then observes that it exists, and sets status.installedCSV.
+	// Adopt means that the Subscription adopts Target, which exists already. The Decision sets status.currentCSV to
+	// Target. Package subscription then observes that Target exists, and sets status.installedCSV.
 	Adopt bool
 }
 
-// CoresFor returns the Cores that name a Subscription, and the Cores that name none and therefore affect all
-// Subscriptions.
+// CoresFor returns the Cores that affect a Subscription: the Cores that name the Subscription, and the Cores that name
+// no Subscription.
 func CoresFor(cores []Core, subscription string) []Core {
 	return slices.DeleteFunc(slices.Clone(cores), func(c Core) bool {
 		return len(c.Subscriptions) > 0 && !slices.Contains(c.Subscriptions, subscription)
@@ -119,7 +118,7 @@ func CoresFor(cores []Core, subscription string) []Core {
 }
 
 // GivenUp returns a Core that reports that Subscriptions could not be decided within a number of steps. If subs is
-// empty, the operators without Subscription could not be decided.
+// empty, the Core reports the operators without Subscription.
 func GivenUp(p *View, subs []*model.Subscription, steps int) Core {
 	c := Core{Error: true, Message: fmt.Sprintf("resolution stopped after %d steps", p.Policy.Steps())}
 	if len(subs) == 0 {

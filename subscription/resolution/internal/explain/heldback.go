@@ -10,7 +10,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
-// HeldBackOf returns the reasons why Subscriptions did not get their best candidate. The budget is divided between
+// HeldBackOf returns the reasons why Subscriptions did not get their best candidate. It divides the budget between
 // these Subscriptions.
 func HeldBackOf(p *View, budget *search.Budget) []HeldBack {
 	var list []HeldBack
@@ -137,7 +137,7 @@ func likewise(p *View, s *model.Subscription, found search.Contradiction) (names
 	return names
 }
 
-// classify finds the rule that matters most to a person.
+// classify finds the rule that is most useful to a user.
 func classify(rules []Rule, subscription, candidate string) (model.HeldBackCode, string) {
 	always := func(*Rule) bool { return true }
 	own := func(r *Rule) bool { return r.Bundle == candidate }

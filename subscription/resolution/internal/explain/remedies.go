@@ -57,8 +57,8 @@ var remedies = []remedy{
 // mostChecked bounds the changes that are tried for one trouble.
 const mostChecked = 12
 
-// RemediesFor returns remedies for a contradiction. Call it after all contradictions are known, because it leaves out
-// the Subscriptions that failed for other reasons.
+// RemediesFor returns the remedies for a contradiction. Call it only after all contradictions are known, because it
+// leaves out the Subscriptions that failed for other reasons.
 func RemediesFor(v *View, core *Core, found search.Contradiction, budget *search.Budget) []Remedy {
 	t := trouble{rules: core.Rules, found: found}
 	for _, s := range v.Subs {
@@ -323,7 +323,7 @@ func orphans(v *View, t *trouble) (list []proposal) {
 	csvs, _ := orphansOf(v, t)
 	for _, c := range csvs {
 		name := c.Object.Name
-		list = append(list, proposal{object: name, message: fmt.Sprintf("Delete ClusterServiceVersion %s, so that its Subscription can install it anew.", name), changes: deleted(csvs...)})
+		list = append(list, proposal{object: name, message: fmt.Sprintf("Delete ClusterServiceVersion %s, so that its Subscription can install it again.", name), changes: deleted(csvs...)})
 	}
 	return list
 }

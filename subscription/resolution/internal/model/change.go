@@ -16,10 +16,10 @@ import (
 
 // Change is a possible change of a namespace or its catalogs. Each field that is not zero is applied.
 type Change struct {
-	// Subscription is the name of the Subscription that the fields up to Remove change.
+	// Subscription is the name of the Subscription to change. The fields from Package to Remove describe the change.
 	Subscription string
-	// Package, Channel and Catalog replace the values in the spec of the Subscription. If Package is set, the
-	// startingCSV is cleared, and an empty Channel allows all channels of the package.
+	// Package, Channel and Catalog replace the values in the spec of the Subscription. If Package is set, startingCSV is
+	// cleared. If Channel is then empty, all channels of the package are allowed.
 	Package, Channel string
 	Catalog          types.NamespacedName
 	// StartingCSV replaces spec.startingCSV. A pointer to "" clears it.
@@ -37,7 +37,7 @@ type Change struct {
 }
 
 // Changed returns a copy of in with the changes applied in order. It does not modify in. It returns an
-// *olmcore.InputError if a change refers to a Subscription or ClusterServiceVersion that in does not contain.
+// *olmcore.InputError if a change names a Subscription or ClusterServiceVersion that in does not contain.
 func Changed(in Input, changes ...Change) (Input, error) {
 	for i := range changes {
 		if problem := changes[i].apply(&in); problem != "" {

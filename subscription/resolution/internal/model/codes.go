@@ -23,8 +23,8 @@ const (
 	OnePerPackage RuleKind = "OnePerPackage"
 	// OnePerAPI means that at most one operator may provide an API.
 	OnePerAPI RuleKind = "OnePerAPI"
-	// OnePerName means that at most one operator may have a name, even in different packages. Two of them would be the
-	// same ClusterServiceVersion.
+	// OnePerName means that at most one operator may have a name, even in different packages. Two operators with one name
+	// would be the same ClusterServiceVersion.
 	OnePerName RuleKind = "OnePerName"
 	// BundleDeprecated means that a bundle has the property olm.deprecated and must not be selected.
 	BundleDeprecated RuleKind = "BundleDeprecated"
@@ -43,13 +43,16 @@ type HeldBackCode string
 
 // These are the reasons why a Subscription is held back.
 const (
-	// RequirementUnmet means that no visible catalog offers a requirement of the candidate. Add a catalog that does.
+	// RequirementUnmet means that no visible catalog offers an operator that meets a requirement of the candidate. Add a
+	// catalog that offers such an operator.
 	RequirementUnmet HeldBackCode = "RequirementUnmet"
-	// ProvidedByOther means that another operator provides an API of the candidate. Remove one of the two.
+	// ProvidedByOther means that another operator provides an API of the candidate. Remove one of the two operators.
 	ProvidedByOther HeldBackCode = "ProvidedByOther"
-	// PackageConflict means that another operator of the candidate's package remains installed. Remove one of the two.
+	// PackageConflict means that another operator of the candidate's package remains installed. Remove one of the two
+	// operators.
 	PackageConflict HeldBackCode = "PackageConflict"
-	// NameConflict means that an operator of another package has the name of the candidate. Remove one of the two.
+	// NameConflict means that an operator of another package has the name of the candidate. Remove one of the two
+	// operators.
 	NameConflict HeldBackCode = "NameConflict"
 	// CandidateDeprecated, CandidateInvalid and CandidateExcluded mean that the candidate must not be selected. See
 	// BundleDeprecated, BundleInvalid and BundleExcluded.
@@ -59,36 +62,37 @@ const (
 	// BlockedBySubscription means that the candidate of an earlier Subscription excludes this candidate. Change or
 	// remove one of the two Subscriptions.
 	BlockedBySubscription HeldBackCode = "BlockedBySubscription"
-	// NoUpgradeEdge means that the installed operator is not the head of its channel, and that no bundle upgrades from
-	// it. Ask the publisher of the catalog for an upgrade.
+	// NoUpgradeEdge means that the installed operator is not the head of its channel, and that no bundle has an upgrade
+	// edge from it. Ask the publisher of the catalog for an upgrade.
 	NoUpgradeEdge HeldBackCode = "NoUpgradeEdge"
-	// CatalogMissing, PackageMissing and ChannelMissing mean that the catalog, package or channel of the Subscription
-	// does not exist. The installed operator remains; correct the Subscription or the catalog.
+	// CatalogMissing, PackageMissing and ChannelMissing mean that the catalog, package or channel of the Subscription does
+	// not exist. The installed operator remains. Correct the Subscription or the catalog.
 	CatalogMissing HeldBackCode = "CatalogMissing"
 	PackageMissing HeldBackCode = "PackageMissing"
 	ChannelMissing HeldBackCode = "ChannelMissing"
-	// ReplacementInProgress means that an upgrade is in progress. Wait until it is complete.
+	// ReplacementInProgress means that an upgrade is in progress. Wait until the upgrade is complete.
 	ReplacementInProgress HeldBackCode = "ReplacementInProgress"
 	// ChannelMalformed means that the upgrade graph of the channel defines no order. The author of the catalog has to
-	// correct it.
+	// correct the channel.
 	ChannelMalformed HeldBackCode = "ChannelMalformed"
-	// Pinned means that a version range of the Subscription excludes the candidate. Change the range to allow it.
+	// Pinned means that a version range of the Subscription excludes the candidate. To allow the candidate, change the
+	// range.
 	Pinned HeldBackCode = "Pinned"
-	// PinInvalid means that a version range of the Subscription is invalid, so its operator is not changed. Correct
-	// the range.
+	// PinInvalid means that a version range of the Subscription is invalid, so the operator of the
+	// Subscription is not changed. Correct the range.
 	PinInvalid HeldBackCode = "PinInvalid"
 	// Unknown means that the limit of steps was reached before a reason was found.
 	Unknown HeldBackCode = "Unknown"
 )
 
-// Stats measures the work of a resolution. Equal inputs give equal Stats. Work is counted in steps. One step examines
-// a candidate or takes about as long.
+// Stats contains the amount of work of a resolution, in steps. One step examines a candidate or takes about as long.
+// Equal inputs give equal Stats.
 type Stats struct {
-	// Reading counts the steps for reading the input and writing the result. It grows with both and has no limit.
-	// Steps counts the steps for the decision, and Explaining counts those for the reasons. Both are limited by
-	// Policy.MaxSteps and the number of Subscriptions.
+	// Reading is the number of steps for reading the input and writing the result. It grows with the input and the result,
+	// and has no limit. Steps is the number of steps for the decision, and Explaining is the number of steps for the
+	// reasons. Policy.MaxSteps and the number of Subscriptions limit Steps and Explaining.
 	Reading, Steps, Explaining int
-	// Expanded is the number of entries whose requirements were looked up.
+	// Expanded is the number of entries whose requirements were examined.
 	Expanded int
 	// Candidates is the number of candidates of all Subscriptions.
 	Candidates int

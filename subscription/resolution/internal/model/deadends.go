@@ -57,7 +57,7 @@ const (
 	HasSkipRangeFor Edge = "has a skipRange for"
 )
 
-// EdgeFrom returns the upgrade edge from an installed operator to an entry. It is empty if there is none.
+// EdgeFrom returns the upgrade edge from an installed operator to an entry. It returns "" if there is no such edge.
 func EdgeFrom(installed, e *content.Entry) Edge {
 	switch {
 	case e.Replaces != "" && e.Replaces == installed.Name:
@@ -70,7 +70,8 @@ func EdgeFrom(installed, e *content.Entry) Edge {
 	return ""
 }
 
-// WhyNoCandidate returns why an entry with an upgrade edge from the installed operator is not a candidate.
+// WhyNoCandidate returns the reason why an entry is not a candidate, although it has an upgrade edge from the installed
+// operator.
 func WhyNoCandidate(e *content.Entry) string {
 	ch := e.Channel
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// CSV is a ClusterServiceVersion of the namespace. Copies are not included.
+// CSV is a ClusterServiceVersion of the namespace. A copied ClusterServiceVersion is never a CSV.
 type CSV struct {
 	Object *v1alpha1.ClusterServiceVersion
 	Entry  *content.Entry
@@ -24,11 +24,11 @@ type CSV struct {
 	Choice Choice
 	// Owners contains the Subscriptions whose status.installedCSV names the ClusterServiceVersion.
 	Owners []*Subscription
-	// LeftOut means that the ClusterServiceVersion is not part of the problem. It is being deleted, an upgrade
-	// replaces it, or its installation is repeated.
+	// LeftOut means that the ClusterServiceVersion is not part of the problem. It is being deleted, it is replaced in an
+	// upgrade, or its installation is repeated.
 	LeftOut bool
-	// Error is the problem of the ClusterServiceVersion for which OLM stops the resolution. It is empty if there is
-	// none.
+	// Error is the problem for which OLM stops the resolution. It is empty if the ClusterServiceVersion has no such
+	// problem.
 	Error string
 }
 

@@ -13,16 +13,18 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Fingerprint returns a digest of the input. If two inputs have the same fingerprint, and their Subscriptions,
-// InstallPlans and caller-set fields are the same, Resolve returns the same Result for them.
+// Fingerprint returns a digest of the input. Resolve returns the same Result for two inputs if their fingerprints,
+// Subscriptions, InstallPlans and caller-set fields are the same.
 //
 // The digest covers OperatorGroups, existing ClusterServiceVersions, catalogs, version ranges, and the Subscriptions
-// whose InstallPlan failed. It covers only the packages that the Subscriptions name, and the packages that may meet a
-// requirement of these packages or of an existing operator. Changes of other packages do not change it.
+// whose InstallPlan failed. Of the packages, the digest covers only those that the Subscriptions name and those that
+// may meet a requirement. The requirements are those of the named packages and of existing operators. A change of
+// another package does not change the digest.
 //
-// A caller that passes a Result to package subscription keeps the fingerprint with it, and discards the Result when
-// the fingerprint changes. Nothing else shows that the predecessor of an upgrade was removed, or that the InstallPlan
-// of a version failed. The other relevant fields of a Subscription are in Result.Observed.
+// A caller that passes a Result to package subscription should store the fingerprint with the Result, and should
+// discard the Result when the fingerprint changes. Only the fingerprint shows that the predecessor of an upgrade was
+// removed, or that the InstallPlan of a version failed. The other relevant fields of a Subscription are in
+// Result.Observed.
 func (in *Input) Fingerprint() string {
 	d := content.Digester{}
 	for _, g := range in.OperatorGroups {

@@ -26,18 +26,18 @@ type Segment struct {
 
 // Offer contains the candidates that can meet a requirement, in order of preference.
 type Offer struct {
-	// ID is the number of the Offer among the Offers for requirements. It is not used for Subscriptions and existing
-	// ClusterServiceVersions.
+	// ID is the number of the Offer among the Offers for requirements of nodes. Offers for Subscriptions and existing
+	// ClusterServiceVersions do not use it.
 	ID       int32
 	Segments []Segment
 	Total    int
-	// Group is the number of a Group that all candidates belong to. It is -1 if none is known.
+	// Group is the number of a Group that contains all candidates. It is -1 if no such Group is known.
 	Group       int32
 	nodes       []*Node  // those that were looked at
 	identifiers []string // of all, once they were asked for
 }
 
-// Candidate returns the node of the candidate of c with index i. It returns nil if there are not that many candidates.
+// Candidate returns the node of the i-th candidate of c. It returns nil if c has fewer candidates.
 func (p *Problem) Candidate(c *Choice, i int) *Node {
 	o := c.Offer
 	if i < len(o.nodes) {
@@ -102,20 +102,20 @@ func (p *Problem) Identifiers(o *Offer) []string {
 	return o.identifiers
 }
 
-// Choice is a requirement that one of its candidates must meet. The first possible candidate is selected.
+// Choice is a requirement. One of its candidates must meet it. The first possible candidate is selected.
 type Choice struct {
-	// Sub, CSV and Parent contain the source of the requirement. Exactly one of them is set.
+	// Sub, CSV and Parent are the possible sources of the requirement. Exactly one of them is set.
 	Sub    *Subscription
 	CSV    *CSV
 	Parent *Node
-	// Index is the index of the requirement in Parent.
+	// Index is the index of the requirement among the requirements of Parent.
 	Index int
 	// Offer contains the candidates. Choices with the same candidates share one Offer.
 	*Offer
 	// Last is the candidate that was selected most recently for the Choice.
 	Last *Node
-	// Owner is the Index of the Subscription that the Choice serves. Numbers after the Subscriptions are existing
-	// ClusterServiceVersions.
+	// Owner is the Index of the Subscription that the Choice serves. A number that is not the Index of a Subscription
+	// stands for an existing ClusterServiceVersion.
 	Owner int32
 }
 
@@ -123,36 +123,38 @@ type Choice struct {
 type Node struct {
 	Ref
 	ID int32
-	// Owner is the Subscription for which the entry was examined. Numbers after the Subscriptions are existing
-	// ClusterServiceVersions.
+	// Owner is the Index of the Subscription for which the entry was examined. A number that is not the Index of a
+	// Subscription stands for an existing ClusterServiceVersion.
 	Owner int32
-	// Groups contains the numbers of the Groups of the entry: its packages, its APIs and, for an entry of a catalog,
-	// its name.
+	// Groups contains the numbers of the Groups to which the entry belongs: for its packages, for its APIs and, for an
+	// entry of a catalog, for its name.
 	Groups []int32
-	// Over contains the existing ClusterServiceVersions that a catalog entry would replace. For an existing
-	// ClusterServiceVersion, it contains the entries that would replace it.
+	// Over contains the existing ClusterServiceVersions that a catalog entry would replace. For the node of an existing
+	// ClusterServiceVersion, Over contains the entries that would replace it.
 	Over []*Node
-	// Blocked is the rule because of which the entry must never be selected, and BlockedText is its text. Both are
-	// empty if there is none.
+	// Blocked is the kind of the rule that always excludes the entry. It is empty if there is no such rule. BlockedText
+	// contains details of the rule, and may be empty.
 	Blocked     RuleKind
 	BlockedText string
-	// Choices contains the requirements of the entry after Expand. Dead is the index of the first one without
+	// Choices contains the requirements of the entry. Expand sets it. Dead is the index of the first requirement without
 	// candidates, or -1.
 	Choices  []Choice
 	Dead     int
 	expanded bool
 }
 
-// Eligible reports whether the entry can meet requirements. Entries that are not in the chain of their channel cannot.
+// Eligible reports whether the entry can meet requirements. A catalog entry can meet requirements only if it is in the
+// Chain of its channel.
 func (n *Node) Eligible() bool { return n.Source == ExistingSource || n.Entry.Position >= 0 }
 
-// Group is a set of entries of which only one may be installed.
+// Group is a set of entries. At most one of them may be installed.
 type Group struct {
 	// Kind is OnePerPackage, OnePerAPI or OnePerName.
 	Kind RuleKind
-	// Name is the name of the package or of the ClusterServiceVersion.
+	// Name is the name of the package or of the ClusterServiceVersion. It is set only if Kind is OnePerPackage or
+	// OnePerName.
 	Name string
-	// API is set for OnePerAPI only.
+	// API is the provided API. It is set only if Kind is OnePerAPI.
 	API *content.API
 }
 
@@ -275,8 +277,8 @@ func blocked(p *Problem, r Ref) (RuleKind, string) {
 	return "", ""
 }
 
-// Unreadable returns why a requirement of an entry cannot be read or compiled. It returns "" if all requirements are
-// valid.
+// Unreadable returns the reason why a requirement of an entry cannot be read or compiled. It returns "" if all
+// requirements are valid.
 func (p *Problem) Unreadable(e *content.Entry) string {
 	if e.Invalid != "" {
 		return e.Invalid
@@ -309,7 +311,7 @@ func (p *Problem) Operator(r Ref) olmcore.Operator {
 	}
 }
 
-// Expand looks up the candidates for the requirements of a node. It does nothing if it was called before.
+// Expand sets the Choices of a node. Only the first call for a node has an effect.
 func (p *Problem) Expand(n *Node) {
 	if n.expanded {
 		return
@@ -340,7 +342,7 @@ const (
 // Count adds work that another package did. 16 units of work are one step.
 func (p *Problem) Count(work int) { p.work += work }
 
-// TakeSteps adds work and returns all work since its last call, in steps.
+// TakeSteps adds the given units of work. It returns the work since its last call, in steps.
 func (p *Problem) TakeSteps(more int) int {
 	p.work += more
 	steps := p.work / workPerStep
@@ -348,8 +350,8 @@ func (p *Problem) TakeSteps(more int) int {
 	return steps
 }
 
-// Considered returns the nodes of all entries that may be part of a solution. These are existing operators, the
-// candidates of Subscriptions, and the candidates for their requirements.
+// Considered returns the nodes of all entries that may be part of a solution: existing operators, the candidates of
+// Subscriptions, and the candidates for the requirements of all these nodes.
 func (p *Problem) Considered() []*Node {
 	if p.closure != nil {
 		return p.closure

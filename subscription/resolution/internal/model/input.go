@@ -17,7 +17,7 @@ import (
 // The order of the slices does not matter. Nil elements and objects of other namespaces are ignored.
 type Input struct {
 	// Namespace is the namespace to resolve. CatalogSources in GlobalCatalogNamespace are visible to every namespace.
-	// The two may be equal, and GlobalCatalogNamespace may be empty.
+	// GlobalCatalogNamespace may be empty or equal to Namespace.
 	Namespace, GlobalCatalogNamespace string
 	// OperatorGroups, Subscriptions and CSVs contain all objects of these kinds in the namespace, including copied
 	// CSVs.
@@ -26,33 +26,33 @@ type Input struct {
 	CSVs           []*v1alpha1.ClusterServiceVersion
 	// Catalogs contains one entry for each CatalogSource of both namespaces.
 	Catalogs []CatalogState
-	// InFlight maps Subscriptions to the bundle whose InstallPlan is in progress and has not failed. The Subscription
-	// keeps that bundle as long as it is a candidate.
+	// InFlight maps the name of a Subscription to the bundle of its InstallPlan in progress. The InstallPlan must not have
+	// failed. The Subscription keeps that bundle while it is a candidate.
 	InFlight map[string]string
 	// Pins contains version ranges of Subscriptions, in addition to their annotation AnnotationVersionRange.
 	Pins []Pin
-	// Exclude is called for each catalog entry before it is selected. Nil excludes nothing.
+	// Exclude checks each catalog entry before the entry is selected. If Exclude is nil, no entry is excluded.
 	Exclude Excluder
-	// CEL compiles the rules of CEL constraints. If it is nil, a bundle with such a constraint is never chosen.
+	// CEL compiles the rules of CEL constraints. If CEL is nil, a bundle with such a constraint is never chosen.
 	CEL    CELCompiler
 	Policy Policy
 }
 
 // CatalogState is the content and the state of one CatalogSource.
 type CatalogState struct {
-	// Key is the namespace and name of the CatalogSource, and Priority is its spec.priority.
+	// Key is the namespace and name of the CatalogSource. Priority is the spec.priority of the CatalogSource.
 	Key      types.NamespacedName
 	Priority int
 	// Content is the content of the catalog. It is nil if the catalog is not available.
 	Content *content.Catalog
 	// Stale means that Content is the result of an earlier read, because the latest read failed.
 	Stale bool
-	// Problem explains why Content is nil or stale.
+	// Problem is the reason why Content is nil or stale.
 	Problem string
 }
 
-// Excluder excludes catalog entries, for example because of the version of the platform. It must return the same
-// result for the same entry.
+// Excluder excludes catalog entries, for example because of the version of the platform. An Excluder must always return
+// the same result for the same entry.
 type Excluder interface {
 	// Exclude returns why the entry must not be selected, or "" if it may be selected.
 	Exclude(candidate olmcore.Operator) (reason string)
@@ -66,45 +66,46 @@ type CELCompiler interface {
 
 // CELProgram is a compiled CEL rule of type bool.
 type CELProgram interface {
-	// Satisfied evaluates the rule over the variable "properties": a list of maps with the keys type and value. Errors
-	// count as not satisfied.
+	// Satisfied evaluates the rule over the variable "properties": a list of maps with the keys type and value.
+	// It returns false if the evaluation fails.
 	Satisfied(properties []olmcore.Property) bool
 }
 
-// Policy selects between behaviours. The zero value is the recommended policy, and UpstreamPolicy returns that of OLM.
+// Policy selects between behaviours. The zero value is the recommended policy. UpstreamPolicy returns the policy of
+// OLM.
 type Policy struct {
-	// FailOnUnavailableCatalog stops the resolution of the namespace if a visible catalog has no content. Otherwise,
-	// this affects only Subscriptions that may depend on the catalog.
+	// FailOnUnavailableCatalog stops the resolution of the namespace if a visible catalog has no content. Otherwise, the
+	// missing content affects only the Subscriptions that may depend on that catalog.
 	FailOnUnavailableCatalog bool
 	// RefuseStaleContent ignores stale content, as if the catalog had no content.
 	RefuseStaleContent bool
 	// FailOnMissingCatalog reports a failure if the catalog, package or channel of an installed operator no longer
 	// exists. Otherwise, the operator remains installed and is held back.
 	FailOnMissingCatalog bool
-	// FailOnMalformedChannel and FailOnInvalidBundle stop the resolution of the namespace if a channel or bundle that
-	// may be relevant is invalid. Otherwise, the channel or bundle is left out.
+	// FailOnMalformedChannel stops the resolution of the namespace if a channel that may be relevant is invalid.
+	// FailOnInvalidBundle does the same for a bundle. Otherwise, the channel or bundle is left out.
 	FailOnMalformedChannel, FailOnInvalidBundle bool
 	// AllowBackwardSkipRange allows a skipRange to lead to the installed version itself, or to an older one.
 	AllowBackwardSkipRange bool
-	// TransitionAsFreestanding treats the predecessor in an upgrade as an operator without Subscription. Then nothing
-	// can be resolved during an upgrade. Otherwise, only the Subscription of that operator waits until the upgrade is
-	// complete.
+	// TransitionAsFreestanding treats the predecessor in an upgrade as an operator without Subscription. During an
+	// upgrade, no Subscription of the namespace can then be resolved. Otherwise, only the Subscription of that operator
+	// waits for the upgrade.
 	TransitionAsFreestanding bool
 	// AllOrNothing stops the resolution of the namespace if one Subscription has no solution.
 	AllOrNothing bool
 	// IndependentPackageVersion allows the name and the version of a required package to be in two different
 	// properties of a bundle.
 	IndependentPackageVersion bool
-	// AdoptSameBundle allows a Subscription without an operator to adopt an existing CSV. No Subscription may name
-	// that CSV, and it must match an entry of the Subscription's channel.
+	// AdoptSameBundle allows a Subscription without an operator to adopt an existing CSV. The CSV must match an entry of
+	// the Subscription's channel, and no Subscription may name the CSV.
 	AdoptSameBundle bool
 	// OmitHeldBack leaves Result.HeldBack empty, which saves time.
 	OmitHeldBack bool
-	// MaxSteps limits each search, in steps. One step examines a candidate or takes about as long; a million steps
-	// take about half a second. If a search for all Subscriptions reaches the limit, they are added one after the
-	// other, and those that reach the limit again are left out. With many Subscriptions, their limits are lower. The
-	// work for reasons has limits of its own that are slightly higher. 0 means DefaultMaxSteps, and a negative value
-	// means no limit.
+	// MaxSteps limits the number of steps of each search. One step examines a candidate or takes about as long. A million
+	// steps take about half a second. If a search for all Subscriptions reaches the limit, they are added one after the
+	// other. Subscriptions that reach the limit again are left out. With many Subscriptions, the limit of each is lower.
+	// The searches for reasons have separate limits, which are slightly higher. 0 means DefaultMaxSteps, and a negative
+	// value means no limit.
 	MaxSteps int
 	// MessageLimit limits the length of failure messages in bytes. 0 means DefaultMessageLimit, and a negative value
 	// means no limit.

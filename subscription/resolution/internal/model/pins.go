@@ -15,8 +15,8 @@ import (
 // Subscription excludes. It does not affect the installed version, or InstallPlans that exist already.
 const AnnotationVersionRange = olmcore.KeyPrefix + "version-range"
 
-// Pin restricts the operator of a Subscription to a version range, like the annotation AnnotationVersionRange. A
-// version must be inside all ranges of the Subscription.
+// Pin restricts the operator of a Subscription to a version range, like the annotation AnnotationVersionRange. If a
+// Subscription has several ranges, all of them must contain the version.
 type Pin struct {
 	// Subscription is the name of the Subscription.
 	Subscription string
@@ -70,8 +70,8 @@ func readPin(p *Problem, s *Subscription, text, from string) {
 	p.Report(olmcore.Warning, content.ReasonInvalidPin, p.SubscriptionRef(s.Object.Name), path, "%s; nothing is installed or upgraded for the Subscription", s.invalidPin)
 }
 
-// Outside returns a description of the version range that excludes a catalog entry, or of a range that cannot be read.
-// It returns "" if no range excludes the entry.
+// Outside returns a description of the version range that excludes a catalog entry. If a range of the Subscription
+// cannot be read, Outside describes that range. It returns "" if no range excludes the entry.
 func (s *Subscription) Outside(e *content.Entry) string {
 	if s.invalidPin != "" {
 		return s.invalidPin

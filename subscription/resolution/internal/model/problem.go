@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Problem is the input of one resolution in the form that the search needs. It also stores what the searches looked
-// up.
+// Problem is the input of one resolution in the form that the search needs. It also caches the data that the searches
+// looked up.
 type Problem struct {
 	In     *Input
 	Policy Policy
@@ -41,7 +41,8 @@ type Problem struct {
 	// pinned are the Subscriptions that version ranges hold.
 	pinned []*Subscription
 
-	// Blocked and Failure explain why the namespace cannot be resolved. Both are empty if it can.
+	// Blocked or Failure is the reason why the namespace cannot be resolved. Both are empty if the namespace can be
+	// resolved.
 	Blocked, Failure string
 
 	Diagnostics []olmcore.Diagnostic
@@ -61,19 +62,22 @@ type Source struct {
 type Subscription struct {
 	Object *v1alpha1.Subscription
 	Index  int32
-	// Source is the index of its catalog in Problem.Sources, or NoSource.
+	// Source is the index of the Subscription's catalog in Problem.Sources, or NoSource.
 	Source int32
-	// Pkg is the package that the Subscription names. It is nil if it does not exist.
+	// Pkg is the package that the Subscription names. It is nil if the package does not exist.
 	Pkg *content.PackageIndex
-	// Current is the ClusterServiceVersion that status.installedCSV names. It is nil if there is none.
+	// Current is the ClusterServiceVersion that status.installedCSV names. It is nil if no such ClusterServiceVersion
+	// exists.
 	Current *CSV
 	Choice  *Choice
 	// Upgrades contains the candidates without Current.
 	Upgrades []*content.Entry
-	// Impossible is OLM's message if no bundle matches the Subscription. ImpossibleCode is the kind of reason.
+	// Impossible is OLM's message that no bundle matches the Subscription. ImpossibleCode is the kind of reason. Both are
+	// empty if a bundle matches.
 	Impossible     string
 	ImpossibleCode HeldBackCode
-	// Held is the reason why the installed operator remains, whatever candidates there are. HeldText describes it.
+	// Held is the reason why the installed operator remains, independently of the candidates. HeldText describes the
+	// reason. Both are empty if there is no such reason.
 	Held     HeldBackCode
 	HeldText string
 	// resumes is the existing version that an InstallPlan created and did not finish, nil for none. It replaces Current if
@@ -82,7 +86,7 @@ type Subscription struct {
 	// pins are the version ranges that hold it; invalidPin is why one cannot be read.
 	pins       []pin
 	invalidPin string
-	// PinnedOut is the best candidate if a version range excludes it, and otherwise nil.
+	// PinnedOut is the best candidate if a version range excludes that candidate. Otherwise it is nil.
 	PinnedOut *content.Entry
 }
 

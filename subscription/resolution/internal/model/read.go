@@ -10,7 +10,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Read converts an Input into a Problem. If the namespace cannot be resolved at all, Blocked or Failure of the Problem
+// Read converts an Input into a Problem. If the namespace cannot be resolved, Problem.Blocked or Problem.Failure
 // contains the reason.
 func Read(in *Input) *Problem {
 	p := &Problem{In: in, Policy: in.Policy}
@@ -109,7 +109,8 @@ func offersIn(p *Problem, ch *content.ChannelIndex, q *content.Requirement) bool
 	return false
 }
 
-// CatalogError returns OLM's message about catalogs without content. Differs: several catalogs are sorted.
+// CatalogError returns OLM's message about catalogs without content. Differs: the message lists several catalogs in
+// sorted order.
 func CatalogError(missing []Source) string {
 	texts := make([]string, len(missing))
 	for i, m := range missing {

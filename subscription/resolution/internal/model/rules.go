@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// RuleKey identifies a rule of one resolution. A and B are the numbers of the objects of the rule; see the kinds of
-// RuleID.
+// RuleKey identifies a rule of one resolution. A and B are the numbers of the objects of the rule. The comment of each
+// RuleID describes them.
 type RuleKey struct {
 	Kind RuleID
 	A, B int32
@@ -27,13 +27,13 @@ const (
 	RuleRequires
 	// RuleKeeps requires that Subscription A keeps node B.
 	RuleKeeps
-	// RuleDemanded requires that Subscription A gets node B. It is never part of a conflict.
+	// RuleDemanded requires that Subscription A gets node B. A reported conflict never contains this rule.
 	RuleDemanded
 	// RuleCSV requires that node A, an existing ClusterServiceVersion, remains.
 	RuleCSV
-	// RuleBundle is requirement B of node A.
+	// RuleBundle requires that requirement B of node A is met.
 	RuleBundle
-	// RuleReplaces means that node A and the ClusterServiceVersion B that it replaces exclude each other.
+	// RuleReplaces means that node A and node B exclude each other. A replaces B, an existing ClusterServiceVersion.
 	RuleReplaces
 	// RuleGroup allows only one operator of group A.
 	RuleGroup
@@ -41,16 +41,17 @@ const (
 	RuleBlocked
 )
 
-// RuleTable numbers the rules that are part of conflicts. The zero value is empty.
+// RuleTable assigns numbers to the rules that are part of conflicts. The zero value is an empty table.
 type RuleTable struct {
 	ids map[RuleKey]int32
-	// Keys contains the rules by number. Owners contains the Subscription that each rule serves; numbers after the
-	// Subscriptions are existing ClusterServiceVersions. Rules are given up in the order of their Owners.
+	// Keys contains the rules by number. Owners contains, for each rule, the Index of the Subscription that the rule
+	// serves. A higher number stands for an existing ClusterServiceVersion. Rules are given up in the order of their
+	// Owners.
 	Keys   []RuleKey
 	Owners []int32
 }
 
-// ID returns the number of a rule. A new rule is added with the given owner.
+// ID returns the number of a rule. If the table does not contain the rule, ID adds it with the given owner.
 func (t *RuleTable) ID(key RuleKey, owner int32) int32 {
 	id, ok := t.ids[key]
 	if !ok {
@@ -63,7 +64,7 @@ func (t *RuleTable) ID(key RuleKey, owner int32) int32 {
 	return id
 }
 
-// Known returns the number of a rule. ok is false if the rule was not added.
+// Known returns the number of a rule. ok is false if the table does not contain the rule.
 func (t *RuleTable) Known(key RuleKey) (id int32, ok bool) {
 	id, ok = t.ids[key]
 	return id, ok

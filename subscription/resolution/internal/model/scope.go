@@ -8,19 +8,19 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Scope selects the part of a Problem to solve. Subscriptions that failed are left out, and their installed operators
-// must remain. The zero value selects the whole Problem.
+// Scope selects the part of a Problem to solve. Failed Subscriptions are left out, and their installed operators must
+// remain. The zero value selects the whole Problem.
 type Scope struct {
 	failed map[*Subscription]bool
 	kept   map[*content.Entry]*Subscription
 	waived map[RuleKey]bool
 }
 
-// Failed reports whether a Subscription is left out.
+// Failed reports whether a Subscription is left out because it failed.
 func (s *Scope) Failed(sub *Subscription) bool { return s.failed[sub] }
 
-// Kept returns the failed Subscription because of which an existing operator must remain. It returns nil if there is
-// none.
+// Kept returns the failed Subscription whose installed operator is e and must remain. It returns nil if there is no
+// such Subscription.
 func (s *Scope) Kept(e *content.Entry) *Subscription { return s.kept[e] }
 
 // Waived reports whether a rule is given up.
@@ -32,7 +32,7 @@ func (s *Scope) Freestanding(c *CSV) bool {
 }
 
 // SideBySide reports whether a and b are existing operators, and at least one of them remains only because its
-// Subscription failed. Rules that such operators break do not stop the other Subscriptions.
+// Subscription failed. A conflict between such operators does not stop the other Subscriptions.
 func (s *Scope) SideBySide(a, b *Node) bool {
 	if len(s.kept) == 0 || a.Source != ExistingSource || b.Source != ExistingSource {
 		return false
@@ -40,7 +40,7 @@ func (s *Scope) SideBySide(a, b *Node) bool {
 	return s.kept[a.Entry] != nil || s.kept[b.Entry] != nil
 }
 
-// LeaveOut leaves a Subscription out. Its installed operator must remain.
+// LeaveOut marks a Subscription as failed. Its installed operator must remain.
 func (s *Scope) LeaveOut(sub *Subscription) {
 	if s.failed == nil {
 		s.failed, s.kept = map[*Subscription]bool{}, map[*content.Entry]*Subscription{}
@@ -55,7 +55,7 @@ func (s *Scope) LeaveOut(sub *Subscription) {
 	}
 }
 
-// Waive gives up rules, so that the search ignores them.
+// Waive gives up rules. The search then ignores them.
 func (s *Scope) Waive(keys ...RuleKey) {
 	if s.waived == nil {
 		s.waived = map[RuleKey]bool{}

@@ -102,7 +102,7 @@ func failForward(p *Problem, successor map[string]*CSV) (failure string) {
 	for _, c := range p.Existing {
 		last, broken := lastOf(p, c, successor)
 		if broken != "" {
-			p.Report(olmcore.Warning, content.ReasonBrokenReplacementChain, p.CSVRef(c.Object.Name), "", "%s; there is no rolling forward from it", broken)
+			p.Report(olmcore.Warning, content.ReasonBrokenReplacementChain, p.CSVRef(c.Object.Name), "", "%s, so a failed upgrade cannot roll forward", broken)
 			if p.Policy.TransitionAsFreestanding {
 				return fmt.Sprintf("error using catalogsource %s/@existing: %s", p.In.Namespace, broken)
 			}

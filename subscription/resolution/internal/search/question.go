@@ -40,16 +40,17 @@ type Question struct {
 	Only model.Bitset
 	// Subs contains the Index of each Subscription to include. Nil means all Subscriptions.
 	Subs model.Bitset
-	// AnyOrder means that only the Verdict matters, and not which solution is found. The search then tries Prefer
+	// AnyOrder means that the caller needs only the Verdict, so any solution may be found. The search then tries Prefer
 	// first, and then the most recent selections.
 	AnyOrder bool
 	Prefer   *model.Node
-	// Demands contains additional restrictions. Nil means none.
+	// Demands contains additional restrictions. If it is nil, there are none.
 	Demands *Demands
 }
 
-// Demands restricts Subscriptions to one candidate each. Hard gets Candidate, and no rule for this can be given up.
-// Keep contains candidates by the Index of the Subscription, each with a RuleKeeps that can be given up.
+// Demands restricts Subscriptions to one candidate each. The Subscription Hard gets Candidate, and the rule for this
+// cannot be given up. Keep maps the Index of a Subscription to its candidate. Each entry of Keep is a RuleKeeps, which
+// can be given up.
 type Demands struct {
 	Hard      *model.Subscription
 	Candidate model.Ref
@@ -65,8 +66,8 @@ type Answer struct {
 	Conflict model.Bitset
 }
 
-// Pick is a requirement and the node that was selected for it. Node is nil if an earlier selection meets the
-// requirement.
+// Pick is a requirement and the node that was selected for the requirement. Node is nil if an earlier selection already
+// meets the requirement.
 type Pick struct {
 	Choice *model.Choice
 	Node   *model.Node
@@ -216,14 +217,14 @@ func (q *Question) unsatisfiable(conflict model.Bitset) Answer {
 	return Answer{Verdict: Unsatisfiable, Conflict: rules}
 }
 
-// Budget limits work, in steps.
+// Budget limits the number of steps.
 type Budget struct {
 	// Limit is the maximum number of steps. A negative value means no limit.
 	Limit int
 	Spent int
 }
 
-// Left returns how many steps are left, but at most bound.
+// Left returns the number of remaining steps, but at most bound.
 func (b *Budget) Left(bound int) int {
 	if b.Limit < 0 {
 		return bound
@@ -231,7 +232,7 @@ func (b *Budget) Left(bound int) int {
 	return max(0, min(bound, b.Limit-b.Spent))
 }
 
-// Pay spends the given number of steps. It returns false if fewer steps are left, and then spends all of them.
+// Pay spends the given number of steps. If fewer steps remain, it spends all of them and returns false.
 func (b *Budget) Pay(steps int) bool {
 	b.Spent += steps
 	if b.Limit >= 0 && b.Spent > b.Limit {

@@ -18,10 +18,10 @@ type Contradiction struct {
 	Minimal bool
 }
 
-// Reasons returns a minimal set of rules that exclude each other. It starts with the given conflict; a nil conflict
-// means that none is known. The result names as few Subscriptions as possible, so that the others do not fail because
-// of it. Rules of later Subscriptions are left out first, so that the earlier Subscriptions explain the result. If the
-// Verdict is not Unsatisfiable, no rules were found.
+// Reasons returns a minimal set of rules that exclude each other. It starts with the given conflict, or searches for a
+// conflict if it is nil. The result names as few Subscriptions as possible, so that the other Subscriptions do not
+// fail. Rules of later Subscriptions are left out first, so the result names the earlier ones. If the Verdict is not
+// Unsatisfiable, no rules were found.
 func (s *Solver) Reasons(q Question, conflict model.Bitset, budget *Budget) (Contradiction, Verdict) {
 	q.Problem.Considered() // says which Subscription each entry serves
 	r := reducer{q, s, budget}
@@ -122,10 +122,12 @@ func (r *reducer) subscriptionsOf(rules model.Bitset) model.Bitset {
 	return subs
 }
 
-// OneByOne adds the Subscriptions to the question one after the other, the oldest first. Each has a limit of share
-// steps. The first result contains the Subscriptions for which the limit was reached. The second result is the first
-// Subscription with which there is no solution, or nil. Subscriptions in the results are left out before the next one
-// is added. The last result is the number of steps.
+// OneByOne adds the Subscriptions to the question one after the other, from the oldest to the newest. Each Subscription
+// has a limit of share steps. Subscriptions in the first two results are left out before the next one is added. The
+// results are:
+//   - undecided: the Subscriptions that reached the limit
+//   - contradicts: the first Subscription that made the question unsatisfiable, or nil
+//   - spent: the number of steps
 func OneByOne(q Question, share int) (undecided []*model.Subscription, contradicts *model.Subscription, spent int) {
 	solver := Solver{}
 	q.Subs = model.SetOf()

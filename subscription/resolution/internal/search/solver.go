@@ -8,8 +8,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
-// Solver answers Questions about one Problem. Conflicts that it finds for one Question speed up the next. The zero
-// value is ready to use.
+// Solver answers Questions about one Problem. It remembers the conflicts of one Question to answer the next one faster.
+// The zero value is ready to use.
 type Solver struct {
 	nogoods []*nogood
 	scope   *model.Scope // that they were made for
