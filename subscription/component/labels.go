@@ -88,7 +88,8 @@ func (l *labels) subscription(s *v1alpha1.Subscription) {
 	}
 	key, err := olmcore.ComponentLabelKey(s.Spec.Package, l.in.Namespace)
 	if err != nil {
-		l.result.Diagnostics = append(l.result.Diagnostics, olmcore.Diagnose(olmcore.Error, ReasonLabelKeyInvalid, olmcore.RefOf(s), "spec.name", "%s", err))
+		invalid := olmcore.Diagnose(olmcore.Error, ReasonLabelKeyInvalid, olmcore.RefOf(s), "spec.name", "%s", err)
+		l.result.Diagnostics = append(l.result.Diagnostics, invalid)
 		return
 	}
 	if !l.in.Written[s.Name] {

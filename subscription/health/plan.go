@@ -72,9 +72,9 @@ func (n *namespace) plan(v *subscription.Verdict) finding {
 	return f
 }
 
-// failed returns the finding with the failed step and the objects to delete. These are the InstallPlan, and the versions
-// that it created but did not install completely. OLM, too, creates a new InstallPlan only after all of them are
-// deleted.
+// failed returns the finding with the failed step and the objects to delete. These are the InstallPlan, and the
+// versions that it created but did not install completely. OLM, too, creates a new InstallPlan only after all of them
+// are deleted.
 func (n *namespace) failed(plan *v1alpha1.InstallPlan, f finding) finding {
 	if step := failedStep(plan, f.Message); step != "" {
 		f.Message += "; step " + step

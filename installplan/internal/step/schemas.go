@@ -38,25 +38,22 @@ type ResourceVerdict struct {
 // judgeResources returns the Verdict about custom resources that the new schema would make invalid, and the change for
 // which they must be validated. Versions with an unchanged schema are ignored, and so are custom resources that are
 // invalid already.
-func (d definition) judgeResources() (v Verdict) {
+func (d definition) judgeResources() Verdict {
 	have := d.have
 	changed := changedVersions(have, d.desired)
 	if len(changed) == 0 {
-		return v
-	}
-	v.Change = &SchemaChange{Before: have, After: d.desired, Versions: changed}
-	say := func(severity olmcore.Severity, reason, format string, args ...any) {
-		v = v.with(d.w.about(ofPlan, severity, reason, format, args...))
+		return Verdict{}
 	}
 	var problems, already, converted []string
+	var unread []olmcore.Diagnostic
 	for _, r := range d.verdicts(changed) {
-		id := strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
-		text := have.Spec.Names.Kind + " " + id
+		text := have.Spec.Names.Kind + " " + r.id()
 		switch {
 		case r.ReadError != "":
 			problems = append(problems, r.ReadError)
 		case r.Unread > 0:
-			say(olmcore.Warning, report.Truncated, "%d custom resources of %s were not validated against the schema of version %s", r.Unread, have.Name, r.Version)
+			unread = append(unread, d.w.about(ofPlan, olmcore.Warning, report.Truncated,
+				"%d custom resources of %s were not validated against the schema of version %s", r.Unread, have.Name, r.Version))
 		case len(r.New) == 0:
 		case len(r.Old) > 0:
 			already = append(already, text+" is invalid already: "+aggregate(r.Old))
@@ -64,27 +61,43 @@ func (d definition) judgeResources() (v Verdict) {
 			converted = append(converted, text+" is invalid under the new schema: "+aggregate(r.New))
 		default:
 			gvk := fmt.Sprintf("%s/%s, Kind=%s", have.Spec.Group, r.Version, have.Spec.Names.Kind)
-			problems = append(problems, fmt.Sprintf("error validating %s %q: updated validation is too restrictive: %s", gvk, id, aggregate(r.New)))
+			problems = append(problems, fmt.Sprintf("error validating %s %q: updated validation is too restrictive: %s",
+				gvk, r.id(), aggregate(r.New)))
 		}
 	}
-	cut := func(findings []string) []string {
-		if len(findings) <= maxVerdicts {
-			return findings
-		}
-		say(olmcore.Info, report.Truncated, "%d of %d findings about custom resources of %s are named", maxVerdicts, len(findings), have.Name)
-		return findings[:maxVerdicts]
+	v := Verdict{Change: &SchemaChange{Before: have, After: d.desired, Versions: changed}, Diagnostics: unread}
+	v = v.with(d.reportInvalid(olmcore.Info, already)...).with(d.reportInvalid(olmcore.Warning, converted)...)
+	if len(problems) == 0 {
+		return v
 	}
-	for _, text := range cut(already) {
-		say(olmcore.Info, report.ExistingResourceInvalid, "%s", report.Clip(text))
+	v.Outcome = Blocked
+	v.Message = fmt.Sprintf("error validating existing CRs against new CRD's schema for %q: %s",
+		have.Name, strings.Join(firstVerdicts(problems), "; "))
+	return v.with(d.reportTruncated(problems)...)
+}
+
+// id returns the namespace and name of the custom resource, for messages.
+func (r ResourceVerdict) id() string { return strings.TrimPrefix(r.Namespace+"/"+r.Name, "/") }
+
+// firstVerdicts returns the texts about custom resources that are named, at most maxVerdicts.
+func firstVerdicts(texts []string) []string { return texts[:min(len(texts), maxVerdicts)] }
+
+// reportTruncated reports that not all texts about custom resources are named.
+func (d definition) reportTruncated(texts []string) []olmcore.Diagnostic {
+	if len(texts) <= maxVerdicts {
+		return nil
 	}
-	for _, text := range cut(converted) {
-		say(olmcore.Warning, report.ExistingResourceInvalid, "%s", report.Clip(text))
+	return []olmcore.Diagnostic{d.w.about(ofPlan, olmcore.Info, report.Truncated,
+		"%d of %d findings about custom resources of %s are named", maxVerdicts, len(texts), d.have.Name)}
+}
+
+// reportInvalid reports invalid custom resources.
+func (d definition) reportInvalid(severity olmcore.Severity, texts []string) []olmcore.Diagnostic {
+	diagnostics := d.reportTruncated(texts)
+	for _, text := range firstVerdicts(texts) {
+		diagnostics = append(diagnostics, d.w.about(ofPlan, severity, report.ExistingResourceInvalid, "%s", report.Clip(text)))
 	}
-	if len(problems) > 0 {
-		v.Outcome = Blocked
-		v.Message = fmt.Sprintf("error validating existing CRs against new CRD's schema for %q: %s", have.Name, strings.Join(cut(problems), "; "))
-	}
-	return v
+	return diagnostics
 }
 
 // verdicts returns the sorted verdicts about custom resources of the definition in some versions. The verdicts of a

@@ -7,6 +7,7 @@ package step
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -60,7 +61,7 @@ func (v Verdict) Refused() bool { return v.Outcome == Blocked || v.Outcome == In
 
 // with returns the Verdict with further diagnostics.
 func (v Verdict) with(more ...olmcore.Diagnostic) Verdict {
-	v.Diagnostics = append(v.Diagnostics, more...)
+	v.Diagnostics = slices.Concat(v.Diagnostics, more)
 	return v
 }
 
