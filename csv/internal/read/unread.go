@@ -23,14 +23,14 @@ func NotRead(lists []string, target olmcore.Ref, path, effect string) olmcore.Re
 	}
 	return olmcore.Result{
 		Diagnostics: []olmcore.Diagnostic{
-			olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, target, path, "%s", Message(lists, effect)),
+			olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, target, path, "%s", unreadMessage(lists, effect)),
 		},
 		RequeueAfter: retryUnread,
 	}
 }
 
-// Message returns the message of the Diagnostic about lists that were not read. There must be at least one list.
-func Message(lists []string, effect string) string {
+// unreadMessage returns the message of the Diagnostic about lists that were not read. There must be at least one list.
+func unreadMessage(lists []string, effect string) string {
 	last := len(lists) - 1
 	if last == 0 {
 		return "the list of " + lists[0] + " was not read, so " + effect

@@ -30,6 +30,7 @@ func TestMessageNamesAllUnreadLists(t *testing.T) {
 		"the lists of Roles and Nodes were not read, so no Role is written":       {"Roles", "Nodes"},
 		"the lists of Roles, Pods and Nodes were not read, so no Role is written": {"Roles", "Pods", "Nodes"},
 	} {
-		require.Equal(t, want, read.Message(lists, "no Role is written"))
+		result := read.NotRead(lists, olmcore.Ref{}, "", "no Role is written")
+		require.Equal(t, want, result.Diagnostics[0].Message)
 	}
 }
