@@ -112,7 +112,10 @@ func (f *facts) isLeaving() bool {
 // hasRun reports whether the operator ran before: the status records it, or a Deployment is available. Deployments are
 // checked because the history in the status is limited and may have lost the record.
 func (f *facts) hasRun() bool {
-	return owned.HasSucceeded(&f.csv.Status) || slices.ContainsFunc(f.in.Deployments.Items, func(d *appsv1.Deployment) bool {
+	isRecorded := slices.ContainsFunc(f.csv.Status.Conditions, func(c v1alpha1.ClusterServiceVersionCondition) bool {
+		return c.Phase == v1alpha1.CSVPhaseSucceeded
+	})
+	return isRecorded || slices.ContainsFunc(f.in.Deployments.Items, func(d *appsv1.Deployment) bool {
 		return owned.Deployment(f.csv, d) && deployment.IsAvailable(d)
 	})
 }

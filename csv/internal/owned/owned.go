@@ -304,13 +304,6 @@ func Wait(elapsed, limit time.Duration) time.Duration {
 	return next - elapsed
 }
 
-// HasSucceeded reports whether the history of a status contains the phase Succeeded.
-func HasSucceeded(s *v1alpha1.ClusterServiceVersionStatus) bool {
-	return slices.ContainsFunc(s.Conditions, func(c v1alpha1.ClusterServiceVersionCondition) bool {
-		return c.Phase == v1alpha1.CSVPhaseSucceeded
-	})
-}
-
 // CountSinceSuccess returns the number of entries with the given reason after the last Succeeded entry of the history.
 func CountSinceSuccess(s *v1alpha1.ClusterServiceVersionStatus, reason v1alpha1.ConditionReason) int {
 	n := 0
