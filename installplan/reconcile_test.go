@@ -213,7 +213,7 @@ func TestRulesForEveryPhase(t *testing.T) {
 		"a plan with an unknown phase is not changed": {
 			in: input(odd),
 			want: olmcore.Result{Diagnostics: []olmcore.Diagnostic{diagnostic(odd, olmcore.Warning, installplan.ReasonPlanPhaseUnknown, "status.phase",
-				`phase "Odd" is unknown`)}},
+				`status.phase "Odd" is not a phase of InstallPlans, so the plan is not executed`)}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { Same(t, c.want, reconcile(t, c.in)) })

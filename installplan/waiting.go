@@ -170,7 +170,7 @@ func recordAccount(f *facts) decision {
 
 func reportUnknownPhase(f *facts) decision {
 	return f.afterCheck().report(f.diagnose(olmcore.Warning, ReasonPlanPhaseUnknown, "status.phase",
-		"phase %q is unknown", f.plan.Status.Phase))
+		"status.phase %q is not a phase of InstallPlans, so the plan is not executed", f.plan.Status.Phase))
 }
 
 // approvalRules are the rows for plans that wait for approval.

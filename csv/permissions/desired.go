@@ -122,7 +122,8 @@ func act(a olmcore.Action) olmcore.Result { return olmcore.Result{Actions: []olm
 func (d desired) reportConflict(have olmcore.Object) olmcore.Result {
 	return olmcore.Result{RequeueAfter: conflictPace, Diagnostics: []olmcore.Diagnostic{
 		olmcore.Diagnose(olmcore.Warning, ReasonNameConflict, olmcore.RefOf(have), "",
-			"the library does not manage it, so it stays as it is: %s", d.why.Message),
+			"this object is not managed by the library, but an object with its name is needed: %s. Rename or delete this object",
+			d.why.Message),
 	}}
 }
 
