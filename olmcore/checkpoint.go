@@ -29,16 +29,20 @@ func (c *Checkpoint) clipped() *Checkpoint {
 	return &Checkpoint{c.from, c.until, slices.Clone(c.versions), slices.Clone(c.lists), slices.Clone(c.values)}
 }
 
-// Outcome is a Result and what a reconcile function asks its caller to keep.
+// Outcome contains the Result of a reconcile function, and a Checkpoint that the caller passes to the next call.
 type Outcome struct {
 	Result
 	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
 	Checkpoint *Checkpoint
 }
 
-// Checkpointed returns the answer to an Input with this Now: what its Checkpoint remembers while that holds, else what
-// decide returns for an Input that validate accepts, with a Checkpoint where it asks for nothing. cover hands every
-// field of the Input to the Cover functions and returns the Coverage. The error is that of validate or decide.
+// Checkpointed returns the Outcome of a reconcile function. It skips validate and decide if the Input has not changed
+// since last was made, and the deadline of last has not passed. The Outcome then contains last, and the time until that
+// deadline as RequeueAfter.
+//
+// Otherwise, the Outcome contains the Result of decide. It also contains a new Checkpoint if that Result is empty, and
+// all objects have a UID and a resourceVersion. now is the Now of the Input. cover passes every field of the Input to
+// the Cover functions, and returns the Coverage. An error of validate or decide is returned unchanged.
 func Checkpointed(now time.Time, last *Checkpoint, cover func(Coverage) Coverage, validate func() error, decide func() (Result, error)) (Outcome, error) {
 	if wait, same := cover(last.Compare(now)).Holds(); same {
 		return Outcome{Result{RequeueAfter: wait}, last}, nil

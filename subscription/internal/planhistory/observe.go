@@ -13,7 +13,7 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Seen is the result of Observe.
+// Seen contains the result of Observe: the state of an InstallPlan and the Diagnostics about it.
 type Seen struct {
 	State
 	// Unconfirmed contains the observations that may come from a stale cache.
@@ -22,8 +22,8 @@ type Seen struct {
 	Result olmcore.Result
 }
 
-// Observe returns the state of the InstallPlan that ref references. ref differs from the observed reference if the
-// caller decided that the Subscription should reference another InstallPlan.
+// Observe returns the state of the InstallPlan that ref references. ref may differ from status.installPlanRef of the
+// observed Subscription, because the caller may have decided to reference another InstallPlan.
 func (s *Snapshot) Observe(p *Past, ref *corev1.ObjectReference) Seen {
 	const path = "status.installPlanRef"
 	seen := Seen{Unconfirmed: p.History.unconfirmed()}

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// Recheck is the time until an object is read again because its observed version may come from a stale cache.
+	// Recheck is the time after which an object is read again if its observed version may come from a stale cache.
 	Recheck = time.Second
 	// unknownPhaseRecheck is the time until an InstallPlan with an unknown phase is read again.
 	unknownPhaseRecheck = 5 * time.Minute
@@ -40,20 +40,21 @@ type Snapshot struct {
 	// Plans contains the InstallPlans by name.
 	Plans  map[string]*v1alpha1.InstallPlan
 	Window Window
-	// Grace is the time for which a cache may be stale.
+	// Grace is the grace period: the time for which a cache may be stale.
 	Grace time.Duration
-	// Live means that Plans was read from the API server. An InstallPlan that is not in Plans then does not exist.
+	// Live means that Plans was read from the API server and not from a cache. If an InstallPlan is not in Plans, it does
+	// not exist.
 	Live bool
 	// KeepsHistories means that the caller stores histories and passes them to the next call.
 	KeepsHistories bool
 }
 
-// Past contains the facts about one Subscription from before this call.
+// Past contains the facts about one Subscription that were recorded before this call.
 type Past struct {
 	// Subscription is the observed Subscription.
 	Subscription *v1alpha1.Subscription
 	History      History
-	// Remembers means that History contains a stage.
+	// Remembers means that History contains the stage that was reported last.
 	Remembers bool
 	// Shown is the stage that the observed conditions show. It is empty if they show none. ShownSince is the time of the
 	// transition to that stage.
@@ -65,10 +66,10 @@ type Past struct {
 
 // State is the state of the InstallPlan that a Subscription references. It has the fields of subscription.PlanState.
 type State struct {
-	// Stage is the observed stage.
+	// Stage is the observed stage of the InstallPlan.
 	Stage Stage
-	// Shown is the stage that the conditions should show. If it is StageUnverified or StageUnknown, the conditions are not
-	// changed.
+	// Shown is the stage that the conditions of the Subscription should show. If Shown is StageUnverified or StageUnknown,
+	// the conditions are not changed.
 	Shown Stage
 	// Recorded is the stage that the observed conditions show. It is empty if they show none. RecordedAt is the time of
 	// the transition to that stage.
@@ -89,13 +90,13 @@ type State struct {
 	// Proven means that the deletion of the InstallPlan was observed.
 	Proven bool
 	// Outlived means that the observed status records the version of the InstallPlan as installed. If the version and the
-	// InstallPlan are missing now, a user deleted the version on purpose. That is no reason to resolve the namespace
-	// again.
+	// InstallPlan are missing now, a user deleted the version on purpose. Such a deletion is no reason to resolve the
+	// namespace again.
 	Outlived bool
 }
 
-// Recall returns the facts about a Subscription from before this call. It replaces an invalid history with an empty one
-// and reports that as a Diagnostic.
+// Recall returns the facts that the status and the history of a Subscription record. If the history is invalid, Recall
+// uses an empty history and returns a Diagnostic.
 func (s *Snapshot) Recall(sub *v1alpha1.Subscription, history History) (Past, olmcore.Result) {
 	p := Past{Subscription: sub, History: history}
 	p.Shown, p.ShownSince = ShownStage(sub.Status.Conditions)
@@ -121,7 +122,8 @@ func (p *Past) diagnose(
 	return r
 }
 
-// Moved reports whether a reference differs from the observed reference.
+// Moved reports whether ref differs from status.installPlanRef of the observed Subscription. It compares the pointers,
+// not the contents.
 func (p *Past) Moved(ref *corev1.ObjectReference) bool {
 	return ref != p.Subscription.Status.InstallPlanRef
 }

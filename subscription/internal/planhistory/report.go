@@ -12,9 +12,9 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Decision is the caller's decision about the Subscription after Observe.
+// Decision contains the changes of the Subscription that the caller decided on after Observe.
 type Decision struct {
-	// Reference is the desired reference to an InstallPlan, or nil.
+	// Reference is the desired status.installPlanRef. It is nil if the Subscription should reference no InstallPlan.
 	Reference *corev1.ObjectReference
 	// ChangesState means that status.state should change.
 	ChangesState bool
@@ -22,8 +22,8 @@ type Decision struct {
 
 // Report is the result of Snapshot.Report.
 type Report struct {
-	// Shown is the stage that the conditions should show. If it is StageUnverified or StageUnknown, the conditions are not
-	// changed.
+	// Shown is the stage that the conditions of the Subscription should show. If Shown is StageUnverified or StageUnknown,
+	// the conditions are not changed.
 	Shown Stage
 	// History is the history for the next call, if the caller keeps histories.
 	History History

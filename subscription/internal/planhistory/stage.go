@@ -24,7 +24,7 @@ const (
 	StageNoPlan Stage = "NoPlan"
 	// StageNotYetReconciled means that the InstallPlan has no phase yet.
 	StageNotYetReconciled Stage = "NotYetReconciled"
-	// StagePlanning is a phase that only InstallPlans of old OLM releases have.
+	// StagePlanning means that the InstallPlan has the phase Planning. Only old OLM releases set this phase.
 	StagePlanning Stage = "Planning"
 	// StageRequiresApproval means that the InstallPlan waits for its approval.
 	StageRequiresApproval Stage = "RequiresApproval"
@@ -36,8 +36,8 @@ const (
 	StageFailed Stage = "Failed"
 	// StageMissing means that the InstallPlan was deleted.
 	StageMissing Stage = "Missing"
-	// StageUnverified means that the InstallPlan is not visible or seems to be older than before. The cause may be a stale
-	// cache.
+	// StageUnverified means that the InstallPlan is not visible, or that its visible version seems to be older than a
+	// known version. The cause may be a stale cache.
 	StageUnverified Stage = "Unverified"
 	// StageUnknown means that the InstallPlan has an unknown phase.
 	StageUnknown Stage = "Unknown"

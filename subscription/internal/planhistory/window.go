@@ -20,7 +20,8 @@ import (
 type Observation struct {
 	// At is the time at which the version was observed.
 	At time.Time
-	// Plan is the observed version. The caller must not change it. A deletion needs only the name and the UID.
+	// Plan is the observed version. The caller must not change it. If Deleted is true, only the name and the UID of Plan
+	// are needed.
 	Plan *v1alpha1.InstallPlan
 	// Deleted means that the InstallPlan with this UID does not exist any more.
 	Deleted bool
@@ -32,9 +33,9 @@ type Window struct {
 	observations []Observation // those of each InstallPlan oldest first
 }
 
-// NewWindow returns a window. The versions of each InstallPlan are sorted by their resourceVersions. A version whose
-// resourceVersion cannot be compared keeps its position. Times have no influence on the order, because clocks may be
-// set back.
+// NewWindow returns a Window that contains the given Observations. It sorts the versions of each InstallPlan by
+// resourceVersion, oldest first. A version whose resourceVersion cannot be compared keeps its position. Times have no
+// influence on the order, because clocks may be set back.
 func NewWindow(namespace string, arrived []Observation) Window {
 	w := Window{namespace, slices.Clone(arrived)}
 	comparable := map[olmcore.Ref][]int{} // indexes into arrived
@@ -57,7 +58,7 @@ func NewWindow(namespace string, arrived []Observation) Window {
 	return w
 }
 
-// Foreign returns the number of Observations of other namespaces. These Observations are ignored.
+// Foreign returns the number of Observations of InstallPlans in other namespaces, which are ignored.
 func (w *Window) Foreign() (n int) {
 	for i := range w.observations {
 		if w.isForeign(&w.observations[i]) {
@@ -67,8 +68,8 @@ func (w *Window) Foreign() (n int) {
 	return n
 }
 
-// HasDeletion reports whether the deletion of an InstallPlan was observed. If uid is empty, it uses the last
-// Observation of that name.
+// HasDeletion reports whether the deletion of an InstallPlan was observed. If uid is empty, only the last Observation
+// with the given name counts.
 func (w *Window) HasDeletion(uid types.UID, name string) bool {
 	deleted := false
 	for i := range w.observations {

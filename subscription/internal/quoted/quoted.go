@@ -21,7 +21,7 @@ func Name(name string) string {
 	return name
 }
 
-// Names returns the quoted form of each name, as Name returns it.
+// Names returns the result of Name for each name.
 func Names(names []string) []string {
 	list := make([]string, len(names))
 	for i, name := range names {

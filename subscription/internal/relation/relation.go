@@ -25,8 +25,7 @@ import (
 const Grace = 2 * time.Minute
 
 const (
-	// AnnotationGeneratedBy is an annotation of a Subscription that a step of an InstallPlan created. Its value is the
-	// name of the InstallPlan.
+	// AnnotationGeneratedBy is the annotation that names the InstallPlan whose step created a Subscription.
 	AnnotationGeneratedBy = "olm.generated-by"
 	// AnnotationContentHash is an annotation that package installplan sets on the InstallPlans that it creates. Its value
 	// is a hash of the content that the InstallPlan installs.
@@ -50,7 +49,8 @@ func SamePlan(ref *corev1.ObjectReference, uid types.UID, name string) bool {
 	return Same(ref.UID, ref.Name, uid, name)
 }
 
-// Same reports whether two InstallPlans are the same. It compares UIDs if both are set, and otherwise names.
+// Same reports whether two pairs of UID and name identify the same InstallPlan. It compares UIDs if both are set, and
+// otherwise names.
 func Same(uid types.UID, name string, otherUID types.UID, otherName string) bool {
 	if uid != "" && otherUID != "" {
 		return uid == otherUID
@@ -184,7 +184,7 @@ func Writable(o olmcore.Object) bool {
 	return o.GetDeletionTimestamp() == nil && o.GetUID() != "" && o.GetResourceVersion() != ""
 }
 
-// ByName returns the objects of a list by name. All objects must be in one namespace.
+// ByName returns a map from the name of each object in a list to the object. All objects must be in one namespace.
 func ByName[O olmcore.Object](list []O) map[string]O {
 	index := make(map[string]O, len(list))
 	for _, o := range list {

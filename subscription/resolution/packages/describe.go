@@ -20,8 +20,8 @@ import (
 
 // These are the reasons of Diagnostics, in addition to those of resolution.Build.
 const (
-	// ReasonNoHead means that a channel or package is left out, because none of its bundles can be installed. Other
-	// Diagnostics of the channel show the cause.
+	// ReasonNoHead means that the described catalog omits a channel or package, because none of its bundles can be
+	// installed. Other Diagnostics of the channel show the cause.
 	ReasonNoHead = "NoHead"
 	// ReasonNotDescribed means that only the name, version and images of a head are known. The catalog contains neither
 	// its ClusterServiceVersion nor its property olm.csv.metadata. To add them, render the catalog with `opm render`.
@@ -161,7 +161,8 @@ func newPackage(p *resolution.Package) pkg {
 	return pkg{p, bundles}
 }
 
-// head returns the first bundle that exists, from the head of a channel down; nil when there is none.
+// head returns the first existing bundle of a channel, from the head down. It returns nil if no bundle of the channel
+// exists.
 func (p pkg) head(index *resolution.Catalog, channel string) *resolution.Bundle {
 	for _, name := range index.Chain(p.Name, channel) {
 		if b := p.bundles[name]; b != nil {
@@ -173,7 +174,8 @@ func (p pkg) head(index *resolution.Catalog, channel string) *resolution.Bundle 
 
 func pathOf(name string) string { return fmt.Sprintf("packages[%q]", name) }
 
-// platforms returns the labels that say where an operator runs. One that does not say runs where all did once.
+// platforms returns the labels for the architectures and operating systems that an operator supports. The default is
+// amd64 if no label names an architecture, and linux if no label names an operating system.
 func platforms(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	for prefix, usual := range map[string]string{LabelArch: "amd64", LabelOS: "linux"} {

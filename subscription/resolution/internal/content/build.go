@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Build indexes the content of one catalog, as resolution.Build documents. Of OLM's checks of a catalog, Build makes
-// those that affect a resolution. It makes the checks for each part of the catalog separately.
+// Build indexes the content of one catalog, as resolution.Build documents. Build performs only the catalog checks of
+// OLM that affect a resolution. It checks each part of the catalog separately.
 func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) {
 	b := &builder{parser: NewParser(), catalog: &Catalog{
 		ByName: map[string]*PackageIndex{}, ByAPI: map[API][]*Entry{}, ByLabel: map[string][]*Entry{}, ByPackage: map[string][]*Entry{},

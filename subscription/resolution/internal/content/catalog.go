@@ -11,14 +11,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Catalog is the content of one catalog. Build indexes the content for Resolve. A Catalog never changes, so concurrent
-// calls may share it. Several CatalogSources may use the same Catalog.
+// Catalog contains the indexed content of one catalog. Build creates a Catalog, and Resolve reads it. A Catalog never
+// changes, so concurrent calls may share it. Several CatalogSources may use the same Catalog.
 type Catalog struct {
 	ByName map[string]*PackageIndex
 	// Sorted contains the packages, sorted by name.
 	Sorted []*PackageIndex
-	// ByAPI, ByLabel and ByPackage contain the entries that may meet a requirement. All contains all of these entries.
-	// Each list is sorted by preference:
+	// ByAPI maps an API to the entries that provide it. ByLabel and ByPackage do the same for labels and packages. All
+	// contains all entries that may meet a requirement. Each list is sorted by preference:
 	//   - entries of default channels come first
 	//   - then by the names of the package and the channel
 	//   - then from the head of the channel down
@@ -40,8 +40,8 @@ type PackageIndex struct {
 	Name string
 	// Channels contains the default channel first, then the others by name.
 	Channels []*ChannelIndex
-	// Chains contains the Chain of each channel, in the order of Channels. These entries are the candidates of a
-	// Subscription that names no channel.
+	// Chains contains the entries of the Chain of each channel, in the order of Channels. These entries are the candidates
+	// of a Subscription that names no channel.
 	Chains       []*Entry
 	deprecations []Deprecation
 	// Digest is the digest of a catalog that contains only this package.
@@ -54,7 +54,7 @@ type ChannelIndex struct {
 	Name      string
 	isDefault bool
 	ByName    map[string]*Entry
-	// Chain contains the entries of the channel from the head down, without the skipped ones. If the upgrade graph defines
+	// Chain contains the entries of the channel from the head down, without skipped entries. If the upgrade graph defines
 	// no order, Chain is nil and Malformed contains the reason.
 	Chain     []*Entry
 	Malformed string

@@ -56,8 +56,8 @@ type RelatedImage struct {
 	Image string `json:"image"`
 }
 
-// Deprecation is a deprecation message. It belongs to Channel, to Bundle, or to the package if both fields are empty.
-// It does not affect the resolution.
+// Deprecation is the deprecation message of a channel, a bundle or a package. Channel or Bundle names the deprecated
+// object. If both are empty, the package is deprecated. A deprecation message does not affect the resolution.
 type Deprecation struct {
 	Channel, Bundle string
 	Message         string

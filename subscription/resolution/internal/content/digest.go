@@ -14,9 +14,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Digest returns a digest of the content that was passed to Build. The order of packages, channels, entries and bundles
-// has no effect on it, but the order of a bundle's properties has. Digest is intended as a cache key, and is not secure
-// against collisions. It is empty for a nil Catalog.
+// Digest returns a digest of the content that was passed to Build. The digest depends on the order of properties, but
+// not on the order of packages, channels, entries and bundles. Digest is intended as a cache key, and is not secure
+// against collisions. The digest of a nil Catalog is empty.
 func (c *Catalog) Digest() string {
 	if c == nil {
 		return ""
@@ -24,7 +24,7 @@ func (c *Catalog) Digest() string {
 	return c.digest
 }
 
-// Digester computes a digest of pieces. A piece is a list of strings. The order of the pieces has no effect on the
+// Digester computes a digest of lists of strings, which are called pieces. The order of the pieces has no effect on the
 // digest. The zero value is ready to use.
 type Digester struct {
 	total [4]uint64

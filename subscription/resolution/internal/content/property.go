@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// API is an API that a CustomResourceDefinition or an APIService provides.
+// API is the group, kind and version of an API that a CustomResourceDefinition or an APIService provides.
 type API struct {
 	Group   string `json:"group"`
 	Kind    string `json:"kind"`
@@ -31,8 +31,8 @@ func (g API) Compare(h API) int {
 	return cmp.Or(strings.Compare(g.Group, h.Group), strings.Compare(g.Kind, h.Kind), strings.Compare(g.Version, h.Version))
 }
 
-// PackageFact is one valid property olm.package. Strict means that its version is a semantic version. Otherwise no
-// range contains the version.
+// PackageFact is one valid property olm.package. Strict means that Text is a semantic version. If Strict is false, no
+// version range contains the version.
 type PackageFact struct {
 	Name string
 	// Text is the version as the author wrote it.
@@ -50,8 +50,8 @@ type Facts struct {
 	Labels       []string
 	Requirements []*Requirement
 	Deprecated   bool
-	// Invalid is the reason why the bundle must not be selected: a requirement that cannot be read. It is empty if there
-	// is no such requirement.
+	// Invalid describes the first requirement that cannot be read. If Invalid is not empty, the bundle must not be
+	// selected.
 	Invalid string
 	// Properties contains the unparsed properties. CEL rules and the result use them.
 	Properties []olmcore.Property
@@ -202,8 +202,9 @@ func ParseAnnotation(text string) ([]olmcore.Property, error) {
 }
 
 // Projects reports whether an annotation is the JSON form of a bundle's properties, as OLM writes it. Properties that
-// only contain manifests are left out of that form. The Facts of the bundle are then also the Facts of the annotation.
-// Projects compares text, so it may return false for an equivalent annotation. Such an annotation must be parsed.
+// only contain manifests are left out of that form. If Projects returns true, the Facts of the bundle are also the
+// Facts of the annotation. Projects compares text, so it may return false for an equivalent annotation. Such an
+// annotation must be parsed.
 func Projects(text string, properties []olmcore.Property) bool {
 	var b strings.Builder
 	b.Grow(len(text) + 1)
@@ -230,7 +231,7 @@ type VersionRange struct {
 }
 
 // Contains reports whether v is in the range. An empty alternative, as in ">1.0.0 || || <0.1.0", contains no version.
-// For such a range, the semver library panics, and Contains recovers.
+// The semver library panics for such a range, and Contains returns false.
 func (r *VersionRange) Contains(v semver.Version) (ok bool) {
 	defer func() {
 		if recover() != nil {

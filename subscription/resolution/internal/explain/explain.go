@@ -286,7 +286,8 @@ func (v *View) target(s *model.Subscription) model.Ref {
 	return v.Targets[s.Index]
 }
 
-// Question returns the Question for all Subscriptions that are not left out.
+// Question returns the search.Question for the Problem and Scope of the View. Subscriptions that the Scope marks as
+// failed are left out.
 func (v *View) Question() search.Question {
 	return search.Question{Problem: v.Problem, Scope: v.Scope}
 }

@@ -18,8 +18,8 @@ type Core struct {
 	// Subscriptions contains the names of the Subscriptions that the rules concern, sorted. If it is empty, the Core
 	// affects all Subscriptions.
 	Subscriptions []string
-	// Rules contains the rules, sorted by text. Minimal means that the other rules have a solution if any one rule is left
-	// out. Minimal is false if the limit of steps was reached before this was known.
+	// Rules contains the rules, sorted by text. Minimal means that the rules no longer contradict each other if any one of
+	// them is left out. Minimal is false if the limit of steps was reached before this was known.
 	Rules   []Rule
 	Minimal bool
 	// Error means that the rules do not contradict each other. Instead, a catalog is unavailable or the limit of steps was
@@ -49,9 +49,10 @@ type Rule struct {
 	Need, FailureMessage string
 }
 
-// Remedy is a change with which the Subscriptions would be resolved. Before a Remedy is offered, the change is tried.
-// If the change needs unknown content, such as another catalog, that content is assumed to exist. Three kinds are not
-// tried: retrying with fewer bundles or more steps, restoring a catalog, and asking a publisher for an upgrade.
+// Remedy is a change after which the Subscriptions can be resolved. Before a Remedy is offered, the resolution is
+// repeated with the change. If the change needs unknown content, such as another catalog, that content is assumed to
+// exist. Three kinds of changes are offered without this trial: retrying with fewer bundles or more steps, restoring a
+// catalog, and asking a publisher for an upgrade.
 type Remedy struct {
 	Code RemedyCode
 	// Object is the name of the ClusterServiceVersion, Subscription, package or catalog to change, or a description of
@@ -59,8 +60,8 @@ type Remedy struct {
 	Object string
 	// Message is the advice as one sentence.
 	Message string
-	// Changes contains the change of the Input, for WhatIf. It is empty if the change cannot be expressed, for example
-	// because it needs an unknown catalog.
+	// Changes contains the arguments with which WhatIf applies the change to the Input. It is empty if the change cannot
+	// be expressed, for example because it needs an unknown catalog.
 	Changes []model.Change
 }
 
@@ -94,15 +95,15 @@ type HeldBack struct {
 	// Summary explains the reason in one sentence. Rules contains the rules that exclude Candidate.
 	Summary string
 	Rules   []Rule
-	// Remedies contains changes with which the Subscription would get Candidate.
+	// Remedies contains changes after which the Subscription gets Candidate.
 	Remedies []Remedy
 }
 
-// Target is the operator that one Subscription resolves to.
+// Target contains the operators of one Subscription before and after a resolution.
 type Target struct {
 	Subscription string
-	// Current is the installed operator before this resolution. Target is the operator after it. Each is empty if there is
-	// no such operator.
+	// Current is the installed operator before this resolution. Target is the operator after this resolution. A field is
+	// empty if there is no such operator.
 	Current, Target string
 	// Adopt means that the Subscription adopts Target, which exists already. The Decision sets status.currentCSV to
 	// Target. Package subscription then observes that Target exists, and sets status.installedCSV.

@@ -223,5 +223,6 @@ func words(q *content.Predicate) string {
 	return enumerate(parts, " or ")
 }
 
-// Exists returns the rule that a Subscription must be satisfied.
+// Exists returns the Rule of kind SubscriptionExists for a Subscription. The rule requires that the Subscription is
+// satisfied.
 func Exists(s *model.Subscription) Rule { return subscriptionRule(nil, model.RuleSubscription, s) }

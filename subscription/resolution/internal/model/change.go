@@ -19,7 +19,7 @@ type Change struct {
 	// Subscription is the name of the Subscription to change. The fields from Package to Remove describe the change.
 	Subscription string
 	// Package, Channel and Catalog replace the values in the spec of the Subscription. If Package is set, startingCSV is
-	// cleared. If Channel is then empty, all channels of the package are allowed.
+	// cleared. If Package is set and Channel is empty, all channels of the package are allowed.
 	Package, Channel string
 	Catalog          types.NamespacedName
 	// StartingCSV replaces spec.startingCSV. A pointer to "" clears it.
@@ -33,7 +33,7 @@ type Change struct {
 	// DeleteCSV is the name of a ClusterServiceVersion to delete.
 	DeleteCSV string
 	// Content replaces the state of the catalog with the same key, or adds a catalog.
-	Content *CatalogState `json:"-"` // what it holds is no JSON, and may be large
+	Content *CatalogState `json:"-"` // omitted from JSON: the indexed content has no JSON form, and may be large
 }
 
 // Changed returns a copy of in with the changes applied in order. It does not modify in. It returns an

@@ -63,7 +63,7 @@ const (
 	// remove one of the two Subscriptions.
 	BlockedBySubscription HeldBackCode = "BlockedBySubscription"
 	// NoUpgradeEdge means that the installed operator is not the head of its channel, and that no bundle has an upgrade
-	// edge from it. Ask the publisher of the catalog for an upgrade.
+	// edge from that operator. Ask the publisher of the catalog for an upgrade.
 	NoUpgradeEdge HeldBackCode = "NoUpgradeEdge"
 	// CatalogMissing, PackageMissing and ChannelMissing mean that the catalog, package or channel of the Subscription does
 	// not exist. The installed operator remains. Correct the Subscription or the catalog.

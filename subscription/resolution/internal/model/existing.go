@@ -16,19 +16,19 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// CSV is a ClusterServiceVersion of the namespace. A copied ClusterServiceVersion is never a CSV.
+// CSV contains an existing ClusterServiceVersion of the namespace. Copied ClusterServiceVersions are left out.
 type CSV struct {
 	Object *v1alpha1.ClusterServiceVersion
 	Entry  *content.Entry
-	// Choice requires that the ClusterServiceVersion remains.
+	// Choice is the requirement that the ClusterServiceVersion remains.
 	Choice Choice
 	// Owners contains the Subscriptions whose status.installedCSV names the ClusterServiceVersion.
 	Owners []*Subscription
-	// LeftOut means that the ClusterServiceVersion is not part of the problem. It is being deleted, it is replaced in an
-	// upgrade, or its installation is repeated.
+	// LeftOut means that the ClusterServiceVersion is not part of the problem. The ClusterServiceVersion is being deleted,
+	// is being replaced in an upgrade, or is being installed again.
 	LeftOut bool
-	// Error is the problem for which OLM stops the resolution. It is empty if the ClusterServiceVersion has no such
-	// problem.
+	// Error describes a problem of the ClusterServiceVersion because of which OLM stops the resolution. It is empty if
+	// there is no such problem.
 	Error string
 }
 

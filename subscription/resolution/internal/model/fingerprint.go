@@ -17,9 +17,9 @@ import (
 // Subscriptions, InstallPlans and caller-set fields are the same.
 //
 // The digest covers OperatorGroups, existing ClusterServiceVersions, catalogs, version ranges, and the Subscriptions
-// whose InstallPlan failed. Of the packages, the digest covers only those that the Subscriptions name and those that
-// may meet a requirement. The requirements are those of the named packages and of existing operators. A change of
-// another package does not change the digest.
+// whose InstallPlan failed. It also covers the packages that Subscriptions name, and the packages that may meet a
+// requirement directly or indirectly. A change of another package does not change the digest, unless the Policy or a
+// failure makes all packages relevant.
 //
 // A caller that passes a Result to package subscription should store the fingerprint with the Result, and should
 // discard the Result when the fingerprint changes. Only the fingerprint shows that the predecessor of an upgrade was

@@ -102,7 +102,8 @@ func (p *Problem) Identifiers(o *Offer) []string {
 	return o.identifiers
 }
 
-// Choice is a requirement. One of its candidates must meet it. The first possible candidate is selected.
+// Choice contains a requirement and the candidates that can meet the requirement. The search selects the first possible
+// candidate.
 type Choice struct {
 	// Sub, CSV and Parent are the possible sources of the requirement. Exactly one of them is set.
 	Sub    *Subscription
@@ -136,8 +137,8 @@ type Node struct {
 	// contains details of the rule, and may be empty.
 	Blocked     RuleKind
 	BlockedText string
-	// Choices contains the requirements of the entry. Expand sets it. Dead is the index of the first requirement without
-	// candidates, or -1.
+	// Choices contains the requirements of the entry. Expand sets Choices and Dead. Dead is the index of the first
+	// requirement without candidates, or -1.
 	Choices  []Choice
 	Dead     int
 	expanded bool
@@ -147,7 +148,7 @@ type Node struct {
 // Chain of its channel.
 func (n *Node) Eligible() bool { return n.Source == ExistingSource || n.Entry.Position >= 0 }
 
-// Group is a set of entries. At most one of them may be installed.
+// Group is a set of entries of which at most one may be installed.
 type Group struct {
 	// Kind is OnePerPackage, OnePerAPI or OnePerName.
 	Kind RuleKind
@@ -301,7 +302,7 @@ func excluded(p *Problem, r Ref) (reason string) {
 	return p.In.Exclude.Exclude(p.Operator(r))
 }
 
-// Operator returns the description of a catalog entry.
+// Operator returns a catalog entry in the form that an Excluder and the Result use.
 func (p *Problem) Operator(r Ref) olmcore.Operator {
 	e := r.Entry
 	return olmcore.Operator{
@@ -339,10 +340,10 @@ const (
 	workPerNode, workPerCall, workPerSubscription, workPerCSV = 12, 128, 40, 60
 )
 
-// Count adds work that another package did. 16 units of work are one step.
+// Count adds units of work that another package did. 16 units of work are one step.
 func (p *Problem) Count(work int) { p.work += work }
 
-// TakeSteps adds the given units of work. It returns the work since its last call, in steps.
+// TakeSteps returns the work since its last call, in steps. The result includes the given units of work.
 func (p *Problem) TakeSteps(more int) int {
 	p.work += more
 	steps := p.work / workPerStep

@@ -27,7 +27,7 @@ type Input struct {
 	// Catalogs contains one entry for each CatalogSource of both namespaces.
 	Catalogs []CatalogState
 	// InFlight maps the name of a Subscription to the bundle of its InstallPlan in progress. The InstallPlan must not have
-	// failed. The Subscription keeps that bundle while it is a candidate.
+	// failed. The Subscription keeps that bundle while the bundle is a candidate.
 	InFlight map[string]string
 	// Pins contains version ranges of Subscriptions, in addition to their annotation AnnotationVersionRange.
 	Pins []Pin
@@ -38,7 +38,7 @@ type Input struct {
 	Policy Policy
 }
 
-// CatalogState is the content and the state of one CatalogSource.
+// CatalogState contains the content and the state of one CatalogSource.
 type CatalogState struct {
 	// Key is the namespace and name of the CatalogSource. Priority is the spec.priority of the CatalogSource.
 	Key      types.NamespacedName
@@ -87,9 +87,9 @@ type Policy struct {
 	FailOnMalformedChannel, FailOnInvalidBundle bool
 	// AllowBackwardSkipRange allows a skipRange to lead to the installed version itself, or to an older one.
 	AllowBackwardSkipRange bool
-	// TransitionAsFreestanding treats the predecessor in an upgrade as an operator without Subscription. During an
-	// upgrade, no Subscription of the namespace can then be resolved. Otherwise, only the Subscription of that operator
-	// waits for the upgrade.
+	// TransitionAsFreestanding treats the predecessor in an upgrade as an operator without Subscription. If this is set,
+	// no Subscription of the namespace can be resolved during an upgrade. Otherwise, only the Subscription of that
+	// operator waits for the upgrade.
 	TransitionAsFreestanding bool
 	// AllOrNothing stops the resolution of the namespace if one Subscription has no solution.
 	AllOrNothing bool
@@ -118,8 +118,8 @@ const (
 	DefaultMessageLimit = 8 << 10
 )
 
-// Steps returns MaxSteps, or its default if it is 0.
+// Steps returns MaxSteps, or DefaultMaxSteps if MaxSteps is 0.
 func (p Policy) Steps() int { return cmp.Or(p.MaxSteps, DefaultMaxSteps) }
 
-// MessageBytes returns MessageLimit, or its default if it is 0.
+// MessageBytes returns MessageLimit, or DefaultMessageLimit if MessageLimit is 0.
 func (p Policy) MessageBytes() int { return cmp.Or(p.MessageLimit, DefaultMessageLimit) }

@@ -70,7 +70,7 @@ type Subscription struct {
 	// exists.
 	Current *CSV
 	Choice  *Choice
-	// Upgrades contains the candidates without Current.
+	// Upgrades contains the candidates except Current.
 	Upgrades []*content.Entry
 	// Impossible is OLM's message that no bundle matches the Subscription. ImpossibleCode is the kind of reason. Both are
 	// empty if a bundle matches.

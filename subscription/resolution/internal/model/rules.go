@@ -116,7 +116,7 @@ func (s *Bitset) Clear() {
 	*s = (*s)[:0]
 }
 
-// In reports whether the set is a subset of another set.
+// In reports whether s is a subset of other.
 func (s Bitset) In(other Bitset) bool {
 	for i, word := range s {
 		if i < len(other) {

@@ -19,8 +19,8 @@ type Scope struct {
 // Failed reports whether a Subscription is left out because it failed.
 func (s *Scope) Failed(sub *Subscription) bool { return s.failed[sub] }
 
-// Kept returns the failed Subscription whose installed operator is e and must remain. It returns nil if there is no
-// such Subscription.
+// Kept returns the failed Subscription because of which the installed operator e must remain. It returns nil if there
+// is no such Subscription.
 func (s *Scope) Kept(e *content.Entry) *Subscription { return s.kept[e] }
 
 // Waived reports whether a rule is given up.

@@ -32,7 +32,7 @@ const (
 	Exhausted
 )
 
-// Question selects the part of a Problem to solve.
+// Question describes what a Solver decides: a Problem, and the part of the Problem to solve.
 type Question struct {
 	Problem *model.Problem
 	Scope   *model.Scope
@@ -57,17 +57,17 @@ type Demands struct {
 	Keep      map[int32]model.Ref
 }
 
-// Answer is the result of a Question.
+// Answer contains the result of a search: a solution, or the rules that exclude every solution.
 type Answer struct {
 	Verdict Verdict
-	// Picks contains the solution in the order in which it was decided.
+	// Picks contains the solution, in the order in which the search decided the requirements.
 	Picks []Pick
 	// Conflict contains the numbers of rules that exclude every solution. It may contain more rules than necessary.
 	Conflict model.Bitset
 }
 
-// Pick is a requirement and the node that was selected for the requirement. Node is nil if an earlier selection already
-// meets the requirement.
+// Pick contains a requirement and the node that was selected for the requirement. Node is nil if an earlier selection
+// already meets the requirement.
 type Pick struct {
 	Choice *model.Choice
 	Node   *model.Node
@@ -217,7 +217,7 @@ func (q *Question) unsatisfiable(conflict model.Bitset) Answer {
 	return Answer{Verdict: Unsatisfiable, Conflict: rules}
 }
 
-// Budget limits the number of steps.
+// Budget limits the number of steps of one or more searches.
 type Budget struct {
 	// Limit is the maximum number of steps. A negative value means no limit.
 	Limit int

@@ -34,7 +34,7 @@ type frame struct {
 	trail    int         // the trail were before
 }
 
-// Decide returns the first solution of a Question, or a Conflict if there is none.
+// Decide returns an Answer with the first solution of a Question, or with a Conflict if there is no solution.
 func (s *Solver) Decide(q Question, budget *Budget) Answer {
 	if budget.Left(1) == 0 {
 		return Answer{Verdict: Exhausted}
