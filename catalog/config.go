@@ -38,7 +38,7 @@ const (
 )
 
 // Config configures the registry Pods of all CatalogSources of a controller. If a field is zero, its default applies,
-// for example DefaultReplicas. A negative number is an *olmcore.InputError, except NoWorkloadUser.
+// for example DefaultReplicas. Validate returns an *olmcore.InputError if a number is negative, except NoWorkloadUser.
 type Config struct {
 	// Replicas is the number of registry Pods, 1 to 5. The annotation olmcore/replicas of a CatalogSource overrides it.
 	Replicas int `json:"replicas,omitempty"`

@@ -119,8 +119,8 @@ type Input struct {
 	Deletion cleanup.Deletion
 }
 
-// Config tunes the decisions. The zero value behaves like OLM without the defects in docs/deviations.md. A negative
-// duration is an *olmcore.InputError.
+// Config tunes the decisions. The zero value behaves like OLM without the defects in docs/deviations.md. Validate
+// returns an *olmcore.InputError if a duration is negative.
 type Config struct {
 	// InstallTimeout is the maximum time for which a CSV may be Installing. After this time the CSV is Failed. 0 means
 	// DefaultInstallTimeout.

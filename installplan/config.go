@@ -24,8 +24,8 @@ const (
 	DefaultUnpackTimeout   = 10 * time.Minute
 )
 
-// Config configures this package and the packages below it. The zero value selects the defaults of OLM. A negative
-// number is an *olmcore.InputError.
+// Config configures this package and the packages below it. The zero value selects the defaults of OLM. Validate
+// returns an *olmcore.InputError if a number is negative.
 type Config struct {
 	// InstallTimeout is the time after which a plan fails because a step is refused, or because its write is rejected for
 	// a permanent reason. 0 means one minute.

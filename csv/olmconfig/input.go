@@ -33,7 +33,7 @@ type Input struct {
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
+// Outcome contains the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
 // lists names every list of the Input once. To add a list, add a field and a row.

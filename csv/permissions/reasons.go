@@ -31,10 +31,10 @@ const (
 	// ReasonRoleChanged means that the Role or RoleBinding that an InstallPlan created does not grant the permissions of
 	// the spec. So nothing is granted in other namespaces. Restore the rules and subjects of the object.
 	ReasonRoleChanged = "RoleChanged"
-	// ReasonPermissionNotApproved means that a permission of the ClusterServiceVersion is granted only in its own
-	// namespace. No InstallPlan of that namespace lists the Role with these rules, and nothing shows that it was
-	// granted before. Install the version with an InstallPlan, or let a cluster administrator run the command in the
-	// message.
+	// ReasonPermissionNotApproved means that an operator has a permission only in the namespace of its
+	// ClusterServiceVersion, and not in the other namespaces that it watches. The cause is that no InstallPlan proves the
+	// permission, it was not granted before, and no annotation of the Namespace allows it. Install the version with an
+	// InstallPlan, or let a cluster administrator run the command in the message.
 	ReasonPermissionNotApproved = "PermissionNotApproved"
 	// ReasonAdoptedPermission means that an operator has a permission outside its namespace that neither an InstallPlan
 	// nor an annotation of the Namespace allows. Usually OLM granted the permission. The permission is kept, but would not

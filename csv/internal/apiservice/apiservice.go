@@ -22,10 +22,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Source contains the data that the decisions about APIServices depend on.
+// Source contains the observed objects from which this package computes the health and the writes of APIServices.
 type Source struct {
 	observed.Operator
-	// Backends is a backend.Plan. If it is nil, no Deployment has a certificate.
+	// Backends is the backend.Plan of the CSV. If Backends is nil, no Deployment has a certificate.
 	Backends interface {
 		// Trust returns the caBundle that a client of a Deployment should have. have is its current caBundle, or nil. The
 		// result is nil if there is no certificate.
@@ -157,8 +157,8 @@ func (s Source) isAdoptable(service *apiregistrationv1.APIService) bool {
 			current.Status.Phase == v1alpha1.CSVPhaseReplacing || current.Status.Phase == v1alpha1.CSVPhaseDeleting)
 }
 
-// Conflict returns a message about an owned APIService that exists but may not be taken over. The message names the
-// owner of the APIService. It is empty if there is no such APIService.
+// Conflict returns a message about the first owned APIService that exists but may not be taken over. It returns an
+// empty string if there is none. If the APIService belongs to another owner, the message names that owner.
 func (s Source) Conflict() string {
 	for _, a := range s.apis() {
 		if a.live == nil || s.isAdoptable(a.live) {
@@ -182,9 +182,10 @@ func (s Source) hasNeighbour(name string) bool {
 	return exists
 }
 
-// Clients returns the owned APIServices as clients of the Services of the CSV's namespace. The APIServices may call
-// this version or another version of the namespace. An APIService that does not exist or is being deleted is a Missing
-// client. An APIService that does not verify certificates is omitted, because rotations need not wait for it.
+// Clients returns a backend.Client for each owned APIService that a certificate rotation must wait for. An existing
+// APIService may call a Service of this version or of another version in the namespace. If the APIService does not
+// exist or is being deleted, its client is Missing. An APIService is omitted if it belongs to another owner, calls no
+// Service of the namespace, or does not verify certificates.
 func Clients(c *owned.CSV, services []*apiregistrationv1.APIService) []backend.Client {
 	var clients []backend.Client
 	for _, a := range apisOf(c, services) {

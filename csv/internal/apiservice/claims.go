@@ -24,8 +24,8 @@ const PackageGroup = "packages." + v1alpha1.GroupName
 // claims determines which other owners have a claim to the API groups of a CSV.
 type claims struct{ source Source }
 
-// NeedsClaims reports whether an owned APIService does not exist yet, or exists but may not be taken over. The other
-// objects of its API group then determine whether this CSV may create the APIService.
+// NeedsClaims reports whether Refusal depends on the other objects of an API group. This is the case if an owned
+// APIService does not exist yet, or exists but may not be taken over.
 func NeedsClaims(s Source) bool {
 	c := claims{source: s}
 	return slices.ContainsFunc(c.source.apis(), func(a *api) bool { return !c.isHeld(a) })
@@ -36,7 +36,7 @@ func NeedsClaims(s Source) bool {
 func (s claims) isHeld(a *api) bool { return a.live != nil && s.source.isAdoptable(a.live) }
 
 // Refusal returns a message about the first new APIService that must not be created, or an empty string if all may be
-// created. The message contains the reason and the way in which a cluster administrator can allow the APIService.
+// created. The message contains the reason, and explains how a cluster administrator can allow the APIService.
 //
 // Differs: OLM creates an APIService in any API group.
 func Refusal(s Source) string {
@@ -52,8 +52,8 @@ func Refusal(s Source) string {
 	return ""
 }
 
-// Shared returns a message for each existing APIService of this CSV that would not be created today. The message
-// explains why.
+// Shared returns a message for each existing APIService of this CSV that Refusal would reject if the APIService did not
+// exist. Each message contains the reason.
 func Shared(s Source) []string {
 	c := claims{source: s}
 	var shared []string

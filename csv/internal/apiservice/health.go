@@ -24,13 +24,13 @@ const (
 	Available  State = "Available"  // Available means that all APIServices are served.
 	Disrupted  State = "Disrupted"  // Disrupted means that Pods are being replaced, for example during a drain.
 	NotServed  State = "NotServed"  // NotServed means that an APIService or one of its kinds is not available.
-	NotUpdated State = "NotUpdated" // NotUpdated means that an APIService is missing or differs: call Install.
+	NotUpdated State = "NotUpdated" // NotUpdated means that Install must create or update an APIService.
 )
 
 var states = []State{Available, Disrupted, NotServed, NotUpdated}
 
-// Health returns the worst state of the APIServices. Disrupted changes to NotServed after DisruptedFor, if the
-// APIService is still not available.
+// Health returns the worst State of the owned APIServices. If nothing changes, a Disrupted APIService counts as
+// NotServed once the time that DisruptedFor returns has passed.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, areAPIServicesAvailable.
 func (s Source) Health() State {
@@ -83,8 +83,8 @@ func available(service *apiregistrationv1.APIService) *apiregistrationv1.APIServ
 // disruptionLimit is the maximum time for which an unavailable APIService is Disrupted while its Pods start or stop.
 const disruptionLimit = 5 * time.Minute
 
-// DisruptedFor returns the time for which the state stays Disrupted if nothing changes. The result is 0 if the state is
-// not Disrupted.
+// DisruptedFor returns the time until the first disrupted APIService counts as NotServed if nothing changes. It returns
+// 0 if no APIService is disrupted.
 func (s Source) DisruptedFor() time.Duration {
 	var left time.Duration
 	for _, a := range s.apis() {

@@ -25,10 +25,10 @@ import (
 const (
 	// ReasonTrust means that the caBundle of an APIService is updated during a certificate rotation. Nothing to do.
 	ReasonTrust = "Trust"
-	// ReasonNotOwned means that an APIService that the CSV created is deleted, because its spec no longer contains it.
-	// Nothing to do.
+	// ReasonNotOwned means that an APIService is deleted because the spec of the CSV that created it no longer contains
+	// it. Nothing to do.
 	ReasonNotOwned = "NotOwned"
-	// ReasonLegacyObject means that an unused object that a very old version of OLM created is deleted. Nothing to do.
+	// ReasonLegacyObject means that an unused object is deleted. A very old version of OLM created it. Nothing to do.
 	ReasonLegacyObject = "LegacyObject"
 )
 
@@ -38,9 +38,9 @@ const (
 	versionPriority      = 15
 )
 
-// Install returns the writes that create or update the APIServices. Install also deletes objects that very old versions
-// of OLM created for the APIServices. Install skips an APIService that may not be taken over, is being deleted, or has
-// no certificate.
+// Install returns the writes that create or update the APIServices. The writes also delete objects that very old
+// versions of OLM created for an APIService. Install skips an APIService that may not be created or taken over, is
+// being deleted, or has no certificate.
 func (s Source) Install() []olmcore.Action {
 	var actions []olmcore.Action
 	for _, a := range s.apis() {
@@ -132,8 +132,8 @@ func (s Source) isRight(a *api) bool {
 		a.calls(s.CSV.Namespace) && *cmp.Or(ref.Port, new(int32(defaultPort))) == a.port && !a.live.Spec.InsecureSkipTLSVerify
 }
 
-// Trust returns the writes that keep the existing APIServices correct without a new installation. Trust updates their
-// caBundles. It also deletes the APIServices that the CSV created but that its spec no longer contains.
+// Trust returns the writes that keep the existing APIServices correct without a new installation. The writes update
+// caBundles. They also delete APIServices that the CSV created, but that its spec no longer contains.
 func (s Source) Trust() []olmcore.Action {
 	return append(s.removals(), UpdateBundles(s)...)
 }
@@ -199,7 +199,7 @@ func (s Source) trusts(a *api) bool {
 //   - Reader is the name of a RoleBinding in kube-system.
 type LegacyNames struct{ Service, Certificate, Delegator, Reader string }
 
-// LegacyNamesOf returns the LegacyNames of each APIService that a CSV owns.
+// LegacyNamesOf returns one LegacyNames for each APIService that a CSV owns.
 func LegacyNamesOf(c *owned.CSV) []LegacyNames {
 	var names []LegacyNames
 	for _, a := range apisOf(c, nil) {

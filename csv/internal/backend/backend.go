@@ -23,53 +23,54 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Client is a webhook or APIService that calls a Service of the CSV's namespace. Bundle contains the authorities that
-// the client trusts.
+// Client is a webhook or APIService that calls a Service in the namespace of the CSV. Bundle is its caBundle, which
+// contains the authorities that the client trusts.
 type Client struct {
 	Service string
 	Bundle  []byte
-	// Missing is true if the CSV describes the client, but the client does not exist. While the operator serves, a
-	// certificate is rotated only if all clients exist. A client that is being created may not trust the next certificate.
+	// Missing is true if the CSV describes the client, but the client does not exist. While a client is missing, Pods keep
+	// serving with a certificate that is still valid. A client that is being created may not trust the next certificate.
 	Missing bool
 }
 
-// Source contains the data that the decisions about certificates depend on.
+// Source contains the observed objects from which Of computes a Plan.
 type Source struct {
 	observed.Operator
-	// Clients contains all webhooks and APIServices that call the Services. They belong to this CSV or to another version
-	// in its namespace.
+	// Clients contains all webhooks and APIServices that call a Service of the CSV. A client belongs to this CSV or to
+	// another version in its namespace.
 	Clients []Client
 }
 
-// Plan contains the requests and writes for all Deployments of a CSV that the API server calls.
+// Plan contains the certificate requests and the writes for the Deployments of a CSV that serve webhooks or APIs.
 type Plan struct {
-	// Requests contains the certificates that must be issued before anything can be installed.
+	// Requests contains requests for certificates. Until all of them are issued, Install contains only writes of Secrets.
 	Requests []certificate.Request
-	// Install contains the writes that create missing objects and update differing objects, in order. A certificate
-	// rotation takes several calls.
+	// Install contains the writes that create missing objects and update differing objects, in order. Each call makes at
+	// most one step of a certificate rotation.
 	Install []olmcore.Action
-	// Settle contains the writes that remove authorities that only a certificate rotation needed. Run them once the
-	// operator runs.
+	// Settle contains the writes that end a certificate rotation. They retire the authorities that only the rotation
+	// needed. Run them once the operator runs.
 	Settle []olmcore.Action
-	// Renew is the reason why a certificate must be replaced, or empty if none must.
+	// Renew is a message about the first certificate that must be replaced or is being replaced. It is empty if there is
+	// none.
 	Renew string
-	// RenewAt is the time at which the next certificate must be replaced, or zero if there is none.
+	// RenewAt is the earliest time at which a current certificate must be replaced. It is zero if no certificate is valid.
 	RenewAt time.Time
-	// Wait is the time until the first waiting certificate may be used. A certificate waits until API servers no longer
-	// cache an older caBundle. Wait is 0 if no certificate waits.
+	// Wait is the shortest time until a next certificate may become the current one. The certificate waits because API
+	// servers may still cache an older caBundle. Wait is 0 if no certificate waits.
 	Wait time.Duration
-	// Memory contains the cached results of this call for the next call.
+	// Memory contains the certificates that this call inspected. Pass it in Operator.Memory of the next call.
 	Memory *certificate.Memory
-	// Problem is the reason why nothing may be written, such as an object of another owner. It is empty if everything may
-	// be written.
+	// Problem explains why nothing may be written, for example because an object belongs to another owner. It is empty if
+	// everything may be written. If it is not empty, Requests, Install and Settle are empty.
 	Problem string
 
 	backends map[string]*rotation // by Deployment
 }
 
-// Of returns the requests and writes for the Deployments of a CSV that the API server calls.
+// Of returns the Plan for the Deployments of a CSV that serve webhooks or APIs.
 //
-// The Secret of a Deployment is the only record of the progress of a rotation. Every write of it requires the
+// The Secret of a Deployment is the only record of the progress of a rotation. Every write of the Secret requires the
 // resourceVersion that was read. A rotation has these steps:
 //
 //  1. The issued certificate is stored in the Secret beside the current one, as the next certificate.
@@ -77,15 +78,17 @@ type Plan struct {
 //  3. After TrustGrace, the next certificate becomes the current one. The authority of the old certificate is kept as a
 //     previous authority. Pods may mount the files at any time, so they serve with either certificate from now on.
 //  4. The Deployment is rolled out with the hash of the new authority (Mount).
-//  5. Once all Pods are of that rollout, the previous authorities retire (Settle), and clients drop them.
+//  5. Once all Pods belong to that rollout, the Secret records the previous authorities as retired (Settle). Then they
+//     are removed from the clients.
 //
-// A client loses an authority only if the Secret, as read, lists it as retired. An authority stays retired, because
-// Pods do not mount older files again. So a caller with a stale Secret removes nothing that another caller added. A CSV
-// creates new clients only after it owns the Secret. From then on, no other version rotates the certificate.
+// An authority is removed from a client only if the Secret that was read lists the authority as retired. An authority
+// stays retired, because Pods do not mount older files again. So a caller with a stale Secret removes nothing that
+// another caller added. A CSV creates new clients only after it owns the Secret. From then on, no other version rotates
+// the certificate.
 //
-// One case cannot be excluded, because no write spans two objects. A user may delete a client during a rotation. A
-// caller with a stale Secret then creates the client again, without the next certificate. The client trusts the next
-// certificate after the following call.
+// One race remains, because no write spans two objects. A user may delete a client during a rotation. A caller with a
+// stale Secret then creates the client again, without the next certificate. The client trusts the next certificate
+// after the following call.
 func Of(s Source) (p Plan) {
 	names := Names(s.CSV)
 	s.Memory = s.Memory.Next()
@@ -136,8 +139,8 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // Trust returns the caBundle that a client of a Deployment should have. have is the current caBundle of the client, or
-// nil if it has none. An authority that is still in use is never removed. If the result is nil, a client without a
-// caBundle must not be created yet.
+// nil if it has none. An authority that is still in use is never removed. If have and the result are nil, the client
+// must not be created yet.
 func (p Plan) Trust(deployment string, have []byte) []byte {
 	r := p.backends[deployment]
 	switch {

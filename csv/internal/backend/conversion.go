@@ -11,8 +11,8 @@ import (
 	"github.com/olmcore/olm/csv/internal/owned"
 )
 
-// IsConverted reports whether a CRD is converted by the Service of a Deployment of the CSV. This includes Deployments
-// that no webhook description names any more.
+// IsConverted reports whether the conversion webhook of a CRD calls the Service of a Deployment of the CSV. The
+// Deployment need not be named by a webhook description.
 func IsConverted(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	conversion := crd.Spec.Conversion
 	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil || conversion.Webhook.ClientConfig.Service == nil {
@@ -24,7 +24,7 @@ func IsConverted(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bo
 	})
 }
 
-// Unconverted returns a copy of a CRD without a conversion webhook.
+// Unconverted returns a copy of a CRD with the conversion strategy None, and without owned.AnnotationConvertedBy.
 func Unconverted(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	after := crd.DeepCopy()
 	after.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}

@@ -22,8 +22,9 @@ var mounts = []struct{ volume, path, cert, key string }{
 	{"webhook-cert", "/tmp/k8s-webhook-server/serving-certs", "tls.crt", "tls.key"},
 }
 
-// Mount adds the certificate of a Deployment to its spec: volumes, mounts, and the hash of the authority. It also sets
-// the default ServiceAccount if the spec names none. Mount does nothing if the API server does not call the Deployment.
+// Mount adds the certificate of a Deployment to its spec: volumes, mounts, and the hash of the authority. If the spec
+// names no ServiceAccount, Mount sets the default ServiceAccount. Mount does nothing if the Deployment serves no
+// webhook or API.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/certresources.go.
 func (p Plan) Mount(deployment string, spec *appsv1.DeploymentSpec) {

@@ -13,8 +13,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Names returns the sorted names of the Deployments that the API server calls. These are the Deployments of the install
-// strategy that owned APIServices or webhook descriptions name.
+// Names returns the sorted names of the Deployments that serve webhooks or APIs. A Deployment is included if the
+// install strategy contains it, and an owned APIService or a webhook description names it.
 func Names(c *owned.CSV) []string {
 	declared := owned.Deployments(c)
 	var names []string
@@ -31,7 +31,7 @@ func Names(c *owned.CSV) []string {
 // ServiceName returns the name of the Service of a Deployment. The names of all other objects of the Deployment are
 // derived from this name.
 //
-// Differs: OLM keeps the dots in the name of the Deployment, which the API server rejects for Services.
+// Differs: OLM keeps the dots in the name of the Deployment. The API server rejects a Service with dots in its name.
 func ServiceName(deployment string) string {
 	return strings.ReplaceAll(deployment, ".", "-") + "-service"
 }
@@ -41,8 +41,8 @@ func ServiceName(deployment string) string {
 func CertificateName(deployment string) string { return ServiceName(deployment) + "-cert" }
 
 // DelegatorNames returns the possible names of the ClusterRoleBinding that grants a Deployment the ClusterRole
-// system:auth-delegator. The first name is OLM's name. The second name is used if another namespace uses the first.
-// There is a third name if the Deployment has dots in its name. OLM keeps these dots.
+// system:auth-delegator. The first name is the preferred one. The second name is used if another namespace uses the
+// first. If the name of the Deployment has dots, the third name is that of OLM, which keeps the dots.
 func DelegatorNames(deployment, namespace string) []string {
 	return outsideNames(deployment, "-system:auth-delegator", namespace)
 }
@@ -62,13 +62,12 @@ func outsideNames(deployment, tail, namespace string) []string {
 	return names
 }
 
-// IsObjectName reports whether a name can be the name of a Service or Secret of a Deployment.
+// IsObjectName reports whether ServiceName or CertificateName could have returned a name.
 func IsObjectName(name string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(name, "-cert"), "-service")
 }
 
-// AccountName returns the name of the ServiceAccount of a Deployment that has a certificate. It is "default" if the
-// spec names none.
+// AccountName returns the name of the ServiceAccount in the spec of a Deployment, or "default" if the spec names none.
 func AccountName(spec *appsv1.DeploymentSpec) string {
 	return cmp.Or(spec.Template.Spec.ServiceAccountName, "default")
 }

@@ -25,12 +25,14 @@ import (
 
 // Reasons of the actions of this package.
 const (
-	// ReasonInstall means that an object that a Deployment needs to serve is created or updated. Nothing to do.
+	// ReasonInstall means that an object that a Deployment depends on, such as its Service, is created or updated. An
+	// object that cannot be updated is deleted and created again. Nothing to do.
 	ReasonInstall = "Install"
-	// ReasonCertificate means that a certificate rotation makes progress. Nothing to do.
+	// ReasonCertificate means that a certificate rotation writes the Secret of a Deployment, or replaces the Pods of the
+	// Deployment. Nothing to do.
 	ReasonCertificate = "CertificateRotation"
-	// ReasonSettled means that a certificate rotation is complete, and that the authorities which only the rotation needed
-	// are removed. Nothing to do.
+	// ReasonSettled means that a certificate rotation is complete. The authorities that only the rotation needed are
+	// retired. Nothing to do.
 	ReasonSettled = "CertificateSettled"
 )
 

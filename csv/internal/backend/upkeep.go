@@ -15,24 +15,26 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Upkeep contains the requests and writes that renew the certificates of a version that is not being installed.
+// Upkeep contains the certificate requests and the writes that renew the certificates of a CSV while it is not being
+// installed.
 type Upkeep struct {
-	// Keeps is true if the version owns a certificate. If Keeps is false, the version updates no caBundle.
+	// Keeps is true if the CSV owns the certificate of at least one Deployment. If Keeps is false, the caller must not
+	// update caBundles for the CSV.
 	Keeps    bool
 	Requests []certificate.Request
 	Actions  []olmcore.Action
-	// Problem is the problem of an issued certificate, or empty if there is none.
+	// Problem explains why an issued certificate is invalid. It is empty if no issued certificate is invalid.
 	Problem string
-	// RenewAt is the time at which the next certificate must be replaced, or zero if none must.
+	// RenewAt is the earliest time at which a current certificate must be replaced. It is zero if no certificate is valid.
 	RenewAt time.Time
-	// Wait is the time until the first waiting certificate may be used. A certificate waits until API servers no longer
-	// cache an older caBundle. Wait is 0 if no certificate waits.
+	// Wait is the shortest time until a next certificate may become the current one. The certificate waits because API
+	// servers may still cache an older caBundle. Wait is 0 if no certificate waits.
 	Wait time.Duration
 }
 
-// Upkeep returns the requests and writes that renew the certificates of a Replacing or Pending version whose Pods still
-// serve. The writes update the Secrets and Deployments that the version owns, and do not change their owners. A version
-// that installs becomes the owner of its Secrets first, so no two versions write the same certificate.
+// Upkeep returns the requests and writes that renew the certificates of a Replacing or Pending CSV whose Pods still
+// serve. The writes update Secrets and Deployments that the CSV owns, and do not change their owners. Before a CSV
+// is installed, it becomes the owner of its Secrets. So no two CSVs write the same certificate.
 func (p Plan) Upkeep() (u Upkeep) {
 	written := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(p.backends)) {

@@ -30,7 +30,7 @@ type Chain struct {
 	TakenOver *owned.CSV
 	// Followed is true if a live direct or indirect successor is Succeeded.
 	Followed bool
-	// InCycle is true if following spec.replaces leads back to the CSV.
+	// InCycle is true if the chain of spec.replaces leads from the CSV back to the CSV.
 	InCycle bool
 	// Descendants contains the direct and indirect successors of the CSV, nearest first. Relatives contains the
 	// Descendants, and the direct and indirect predecessors of the CSV.
@@ -38,12 +38,12 @@ type Chain struct {
 	Relatives   sets.Set[*owned.CSV]
 }
 
-// IsNeighbour reports whether another CSV is an original of the same namespace with another name.
+// IsNeighbour reports whether other is another CSV in the namespace of self, and not a copied CSV.
 func IsNeighbour(self, other *owned.CSV) bool {
 	return other.Namespace == self.Namespace && other.Name != self.Name && !other.IsCopied()
 }
 
-// Of returns the position of a CSV in its upgrade chain. others may contain any CSVs. Those that are not neighbours of
+// Of returns the position of a CSV in its upgrade chain. others may contain any CSVs. CSVs that are not neighbours of
 // self are ignored.
 func Of(self *owned.CSV, others []*owned.CSV) Chain {
 	members := []*owned.CSV{self}
@@ -144,7 +144,7 @@ func comparePreference(a, b *owned.CSV) int {
 	)
 }
 
-// CompareSucceeded sorts Succeeded CSVs before others.
+// CompareSucceeded orders Succeeded CSVs before other CSVs. It returns 0 if both CSVs are Succeeded, or neither is.
 func CompareSucceeded(a, b *owned.CSV) int {
 	switch {
 	case isSucceeded(a) == isSucceeded(b):

@@ -27,7 +27,7 @@ func Home(c metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(c.GetLabels()[olmcore.LabelCopiedFrom], c.GetNamespace()), Name: c.GetName()}
 }
 
-// From reports whether c is a copy of the original with a key, according to its label olm.copiedFrom.
+// From reports whether c is a copy of the CSV with the given key, according to the label olm.copiedFrom of c.
 func From(key types.NamespacedName, c metav1.Object) bool {
 	return c.GetNamespace() != key.Namespace && Home(c) == key
 }
@@ -36,7 +36,7 @@ func From(key types.NamespacedName, c metav1.Object) bool {
 // namespace, or nil. ok is false if the CSV has no copies, in these cases:
 //   - The CSV is a copy itself, or is being deleted.
 //   - The status of the CSV does not allow copies.
-//   - g is nil, or the annotations of the CSV do not match g.
+//   - g is nil or has no targets, or the annotations of the CSV do not match g.
 func Targets(c *owned.CSV, g *operatorsv1.OperatorGroup) (t group.Targets, ok bool) {
 	if c.DeletionTimestamp != nil || c.IsCopied() || c.IsUncopiable() || g == nil || !group.IsMember(c, g) {
 		return nil, false
@@ -49,15 +49,15 @@ func Targets(c *owned.CSV, g *operatorsv1.OperatorGroup) (t group.Targets, ok bo
 // ConfigName is the name of the only OLMConfig that has an effect.
 const ConfigName = "cluster"
 
-// Toggle contains the options for the copies of operators that watch all namespaces. They come from the OLMConfig and
-// the caller.
+// Toggle determines which namespaces have copies of an operator that watches all namespaces. The options come from the
+// OLMConfig and the caller.
 type Toggle struct {
 	// Disabled is true if operators that watch all namespaces have copies only in the namespaces of Protected.
 	Disabled  bool
 	Protected []string
 }
 
-// ToggleOf returns the Toggle for an OLMConfig, which may be nil, and protected namespaces.
+// ToggleOf returns the Toggle for an OLMConfig and a list of protected namespaces. config may be nil.
 func ToggleOf(config *operatorsv1.OLMConfig, protected []string) Toggle {
 	return Toggle{Disabled: !config.CopiedCSVsAreEnabled(), Protected: protected}
 }

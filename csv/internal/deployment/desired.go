@@ -29,17 +29,17 @@ const labelSpecHash = "olm.deployment-spec-hash"
 // ConditionVariable is the environment variable that names the OperatorCondition of an operator to its containers.
 const ConditionVariable = "OPERATOR_CONDITION_NAME"
 
-// Source contains the data that the decisions about Deployments depend on.
+// Source contains the observed objects from which this package computes the health and the writes of Deployments.
 type Source struct {
 	observed.Operator
-	// Mount adds the certificate to the spec of a Deployment that needs one, and reports whether the certificate exists.
-	// If it does not exist, the desired Deployment is unknown.
+	// Mount adds the certificate to the spec of a Deployment that needs one. It returns false if the certificate does not
+	// exist yet. Then the desired Deployment cannot be computed.
 	Mount func(deployment string, spec *appsv1.DeploymentSpec) bool
 }
 
-// ConfigOf returns the spec.config for a CSV, as subscription.EffectiveConfig does. A Subscription that has installed
-// the CSV is preferred to one that is about to install it. Among several Subscriptions, the oldest is used, then the
-// first by name. ConfigOf returns nil if there is no Subscription.
+// ConfigOf returns the spec.config of the Subscription that installs a CSV, or nil if there is no such Subscription.
+// Like subscription.EffectiveConfig, it prefers a Subscription that has installed the CSV to one that is about to
+// install it. Among several Subscriptions, the oldest is used, then the first by name.
 func ConfigOf(c *owned.CSV, subscriptions []*v1alpha1.Subscription) *v1alpha1.SubscriptionConfig {
 	var best *v1alpha1.Subscription
 	for _, s := range subscriptions {
@@ -114,8 +114,8 @@ func (o overlay) nameCondition(pod *corev1.PodSpec, name string) {
 	}
 }
 
-// NamesCondition reports whether the variable ConditionVariable of every container is name. If a container has the
-// variable twice, the last value is used.
+// NamesCondition reports whether the variable ConditionVariable of every container has the value name. If a container
+// has the variable twice, the last value is used.
 func NamesCondition(pod *corev1.PodSpec, name string) bool {
 	return !slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool {
 		value := ""
@@ -158,8 +158,8 @@ const (
 	Incomputable State = "Incomputable" // Incomputable means that the desired Deployment cannot be computed.
 )
 
-// Health returns Healthy if all Deployments of the strategy are healthy, or else the state of the first one that is
-// not. why is the reason, or an empty string for Healthy.
+// Health returns Healthy if all Deployments of the strategy are healthy. Otherwise it returns the State of the first
+// Deployment that is not healthy, and why it is not healthy.
 func (s Source) Health() (state State, why string) {
 	live := owned.ByName(s.Deployments, s.CSV.Namespace)
 	specs := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs

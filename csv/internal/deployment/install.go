@@ -37,12 +37,13 @@ var retry = olmcore.Backoff{Base: time.Second, Max: time.Minute}
 // nothing is left to do.
 type Installation struct {
 	Actions      []olmcore.Action
-	Failure      string        // Failure is the error of the last try.
+	Failure      string        // Failure is the error message of a failed write, or empty.
 	FailedAt     time.Time     // FailedAt is the time of Failure, or zero if the API server did not report it.
-	NoRetry      bool          // NoRetry is true if a retry cannot succeed.
-	RequeueAfter time.Duration // RequeueAfter is the time until the next call is needed, or 0.
-	Incomputable bool          // Incomputable is true if the desired state is unknown.
-	// Attempts contains the writes of this call. Pass it in Tries.Attempts of the next call.
+	NoRetry      bool          // NoRetry is true if a retry of the failed write cannot succeed.
+	RequeueAfter time.Duration // RequeueAfter is the time until the next call, or 0 if none is needed.
+	Incomputable bool          // Incomputable is true if a desired Deployment cannot be computed.
+	// Attempts contains the writes of this call and the results of their last attempts. Pass it in Tries.Attempts of the
+	// next call.
 	Attempts Attempts
 }
 
@@ -51,8 +52,8 @@ func (i Installation) Done() bool {
 	return len(i.Actions) == 0 && i.Failure == "" && i.RequeueAfter == 0 && !i.Incomputable
 }
 
-// Install compares the Deployments of the strategy with the live ones, and returns the writes. A write succeeded if its
-// effect is observed. Otherwise the result of the last attempt determines whether the write is retried.
+// Install returns the writes that make the live Deployments match the strategy. A write of an earlier call has
+// succeeded if its effect is observed. Otherwise the result of its last attempt determines whether it is retried.
 func (s Source) Install(tries Tries) Installation {
 	todo := Installation{Attempts: Attempts{}}
 	live := owned.ByName(s.Deployments, s.CSV.Namespace)
@@ -84,9 +85,9 @@ func (s Source) Install(tries Tries) Installation {
 	return todo
 }
 
-// Judge returns the Installation for the given writes, which may be of any kind. As in Install, the result of the last
-// attempt determines whether a write is retried. Judge never sets NoRetry, because only missing permissions for
-// Deployments make a retry useless.
+// Judge returns an Installation with the given writes, or with the failure of a write whose retry is not due. The
+// writes may be of any kind. As in Install, the result of the last attempt of a write determines whether it is retried.
+// Judge never sets NoRetry, because only missing permissions for Deployments make a retry useless.
 func Judge(actions []olmcore.Action, tries Tries) Installation {
 	todo := Installation{Attempts: Attempts{}}
 	for _, a := range actions {
@@ -182,7 +183,8 @@ func (s Source) create(want *appsv1.Deployment, as *corev1.ObjectReference) olmc
 	}
 }
 
-// LabelComponents adds the component labels of a CSV to an object that is created for it.
+// LabelComponents copies the component labels of a CSV to an object that is created for the CSV. The keys of these
+// labels start with olmcore.ComponentLabelPrefix.
 func LabelComponents(o olmcore.Object, c *owned.CSV) {
 	components := map[string]string{}
 	for key, value := range c.Labels {
@@ -241,7 +243,7 @@ func Delete(d *appsv1.Deployment, why olmcore.Cause) olmcore.Delete {
 	return a
 }
 
-// ByTarget compares two actions by the object that they write.
+// ByTarget compares two actions by the objects that they write. It is used to sort actions.
 func ByTarget(a, b olmcore.Action) int {
 	_, x, _ := a.Describe()
 	_, y, _ := b.Describe()
@@ -275,7 +277,7 @@ func Conflict(c *owned.CSV, relatives sets.Set[*owned.CSV], neighbours []*owned.
 	return ""
 }
 
-// Attempt is one write of an installation with the result of its last try.
+// Attempt contains one write of an installation and the result of its last attempt.
 type Attempt struct {
 	// content is the object or patch that was sent, and the account that sent it.
 	content string
@@ -285,22 +287,24 @@ type Attempt struct {
 	count int
 }
 
-// Attempts contains the writes of the last installation. The keys are the written objects.
+// Attempts contains the last attempt of each write of an installation. The keys of the map are the keys of the written
+// objects.
 type Attempts map[olmcore.Key]Attempt
 
 // Equal reports whether a and b contain the same attempts.
 func (a Attempts) Equal(b Attempts) bool { return maps.Equal(a, b) }
 
-// Tries contains the results of earlier tries to install a ClusterServiceVersion.
+// Tries contains the results of earlier attempts to install a ClusterServiceVersion.
 type Tries struct {
 	Now time.Time
 	// Attempts is Installation.Attempts of the last call. LastRun contains the results of the caller's last olmcore.Run.
 	Attempts Attempts
 	LastRun  olmcore.LastResults
-	// Since is the start of this installation. Earlier results are ignored. If it is zero, no result is ignored.
+	// Since is the start of this installation. Results from before Since are ignored. If Since is zero, no result is
+	// ignored.
 	Since time.Time
-	// Again is true if the installation failed before. Its failed writes are then retried with backoff. A write that
-	// the API server rejected as invalid is not retried until its content changes.
+	// Again is true if the installation failed before. Failed writes are then retried with backoff. A write that the API
+	// server rejected as invalid is not retried until its content changes.
 	Again bool
 }
 

@@ -40,13 +40,14 @@ func (a API) Hash() string {
 // RoleSuffixes returns the name suffixes of the ClusterRoles for an API and for an OperatorGroup: admin, edit and view.
 func RoleSuffixes() []string { return []string{"admin", "edit", "view"} }
 
-// AggregateLabel returns a label key of the ClusterRoles for an API. An OperatorGroup has one ClusterRole for each
-// suffix. That ClusterRole aggregates the ClusterRoles that have the label with the value "true".
+// AggregateLabel returns the label key by which the ClusterRole of an OperatorGroup selects a ClusterRole of an API.
+// Both ClusterRoles have the suffix in their names. The value of the label is "true".
 func (a API) AggregateLabel(suffix string) string {
 	return "olm.opgroup.permissions/aggregate-to-" + a.Hash() + "-" + suffix
 }
 
-// Annotation returns the annotation in which an OperatorGroup lists the APIs of its operators, or an empty string.
+// Annotation returns the value of the annotation olm.providedAPIs of an OperatorGroup, or an empty string if it has
+// none. The annotation lists the APIs of the operators of the OperatorGroup.
 func Annotation(g *operatorsv1.OperatorGroup) string {
 	return g.Annotations[operatorsv1.OperatorGroupProvidedAPIsAnnotationKey]
 }
@@ -64,7 +65,8 @@ func Listed(g *operatorsv1.OperatorGroup) []API {
 	return list
 }
 
-// Format returns the annotation value for a list of APIs, sorted and without duplicates.
+// Format returns the value of the annotation olm.providedAPIs for a list of APIs. The value is sorted and has no
+// duplicates.
 func Format(list []API) string {
 	names := make([]string, 0, len(list))
 	for _, a := range list {
@@ -111,22 +113,23 @@ func apis(crds []v1alpha1.CRDDescription, services []v1alpha1.APIServiceDescript
 	return list
 }
 
-// IsShutOut reports whether a CSV has Failed, and its operator was stopped, because of a conflict about the APIs that
-// it provides. IsShutOut returns false for other OperatorGroup problems, because the operator may still run then.
+// IsShutOut reports whether a CSV is Failed because of a conflict about the APIs that it provides. The operator of such
+// a CSV was stopped. For other problems with OperatorGroups IsShutOut returns false, because the operator may still
+// run.
 func IsShutOut(c *owned.CSV) bool {
 	return c.Status.Phase == v1alpha1.CSVPhaseFailed && (c.Status.Reason == v1alpha1.CSVReasonInterOperatorGroupOwnerConflict ||
 		c.Status.Reason == v1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)
 }
 
-// Claim is the result of ClaimOf. It compares the APIs of a CSV with the APIs that OperatorGroups list.
+// Claim contains the result of comparing the APIs of a CSV with the APIs that OperatorGroups list.
 type Claim struct {
 	// Listed is true if the CSV's own OperatorGroup lists all APIs of the CSV.
 	Listed bool
-	// Conflict is another OperatorGroup that watches a common namespace and lists an API of the CSV, or nil if there is
-	// none. Contested is the API that both OperatorGroups claim.
+	// Conflict is another OperatorGroup that lists an API of the CSV, and watches a namespace that the CSV's OperatorGroup
+	// watches too. It is nil if there is none. Contested is that API.
 	Conflict  *operatorsv1.OperatorGroup
 	Contested API
-	// Lost is true if the other OperatorGroup keeps the contested API.
+	// Lost is true if the OperatorGroup in Conflict keeps the contested API.
 	Lost bool
 }
 
@@ -134,8 +137,8 @@ type Claim struct {
 // CSV, and others contains further OperatorGroups. providers contains CSVs of other namespaces. neighbours contains
 // CSVs of the CSV's namespace.
 //
-// If there are several conflicts, a lost conflict is reported rather than one that is not lost. Among these, the
-// OperatorGroup that is first by namespace and name is reported.
+// If there are several conflicts, ClaimOf reports a lost conflict if there is one. If several conflicts remain, ClaimOf
+// reports the one with the OperatorGroup that is first by namespace and name.
 func ClaimOf(c *owned.CSV, own *operatorsv1.OperatorGroup, others []*operatorsv1.OperatorGroup, providers, neighbours []*owned.CSV) Claim {
 	provided := Provided(c)
 	claim := Claim{Listed: sets.New(Listed(own)...).HasAll(provided...)}
@@ -202,8 +205,8 @@ func compareProviders(a, b *owned.CSV) int {
 	)
 }
 
-// Targets is the set of namespaces that an operator watches: sorted names, or one empty name for all namespaces. An
-// empty set means no namespace, never all.
+// Targets is the set of namespaces that an operator watches. It contains sorted names, or one empty name for all
+// namespaces. An empty set means no namespace, never all namespaces.
 type Targets []string
 
 // All reports whether the operator watches all namespaces.
@@ -212,14 +215,14 @@ func (t Targets) All() bool { return len(t) == 1 && t[0] == metav1.NamespaceAll 
 // Contains reports whether the operator watches a namespace.
 func (t Targets) Contains(namespace string) bool { return t.All() || slices.Contains(t, namespace) }
 
-// Named returns the targets with a name, sorted and without duplicates. The empty name is omitted, even if it is the
-// only target.
+// Named returns the names of the targets, sorted and without duplicates. The empty name, which means all namespaces, is
+// omitted.
 func (t Targets) Named() Targets {
 	names := slices.DeleteFunc(slices.Sorted(slices.Values(t)), func(n string) bool { return n == metav1.NamespaceAll })
 	return slices.Compact(names)
 }
 
-// String returns the targets in words, for messages.
+// String describes the targets in words, for example "all namespaces". Messages use it.
 func (t Targets) String() string {
 	switch {
 	case t.All():

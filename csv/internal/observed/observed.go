@@ -22,17 +22,19 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Operator is the part of a csv.Input that installing an operator depends on. Package csv fills it in one place, once
-// for each call. It is read-only. The caller of a function has read the lists that the function needs. No conclusions
-// are drawn from an incomplete list of Objects.
+// Operator contains the part of a csv.Input that the installation of an operator depends on. Package csv fills it once
+// per call. It is read-only. Before a function is called, the lists that it needs must have been read. This does not
+// apply to Objects: functions draw no conclusions from its incomplete lists.
 type Operator struct {
 	Now time.Time
 	CSV *owned.CSV
 	// Group is the only OperatorGroup of the namespace, or nil.
 	Group *operatorsv1.OperatorGroup
-	// Account is the ServiceAccount that the writes use, or nil if they use the identity of the controller.
+	// Account is the ServiceAccount with which the writes are made, or nil if they are made with the identity of the
+	// controller.
 	Account *corev1.ObjectReference
-	// IsConfined is true if the OperatorGroup names a ServiceAccount, even if its status does not confirm the account yet.
+	// IsConfined is true if the OperatorGroup names a ServiceAccount, even if the status of the OperatorGroup does not
+	// contain the account yet.
 	IsConfined bool
 	// Neighbours contains the other CSVs of the namespace, without copies. Relatives contains the Neighbours of the same
 	// upgrade chain. Objects of a Neighbour that is not in Relatives are not adopted.
@@ -49,8 +51,8 @@ type Operator struct {
 	APIServices []*apiregistrationv1.APIService
 	// Definitions contains the CustomResourceDefinitions of the API groups in which the CSV owns an APIService.
 	Definitions []*apiextensionsv1.CustomResourceDefinition
-	// CRDs contains the CustomResourceDefinitions that the CSV owns or requires. If the list was not read, UnreadCRDs
-	// contains its name. Then no webhook is installed, and no rule of a webhook is checked.
+	// CRDs contains the CustomResourceDefinitions that the CSV owns or requires. If this list was not read, UnreadCRDs
+	// contains its name. In that case no webhook is installed, and no rule of a webhook is checked.
 	CRDs       []*apiextensionsv1.CustomResourceDefinition
 	UnreadCRDs []string
 	ServedAPIs olmcore.Observed[schema.GroupVersionKind]
@@ -64,6 +66,6 @@ type Operator struct {
 	PackageServerNamespaces []string
 	// Issued contains the certificates that were issued since the last call.
 	Issued []certificate.Issued
-	// Memory caches the inspections of certificates of earlier calls. It may be nil.
+	// Memory caches the results of inspecting certificates in earlier calls. It may be nil.
 	Memory *certificate.Memory
 }

@@ -42,16 +42,17 @@ func Validate(c *CSV, now time.Time) error {
 	return nil
 }
 
-// By returns the owner that the owner labels of a CSV's objects name, without a UID.
+// By returns an olmcore.Owner for a CSV, without a UID. The owner labels of objects of the CSV name this owner.
 func By(c *CSV) olmcore.Owner {
 	return olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name}
 }
 
-// Term returns the index term of a CSV. OwnerTerms returns the same term for objects with the owner labels of the CSV.
+// Term returns the index term by which objects of a CSV are looked up. OwnerTerms returns the same term for objects
+// with the owner labels of the CSV.
 func Term(c *CSV) olmcore.Term { return termOf(By(c)) }
 
-// OwnerTerms returns the index terms of the owners and co-owners that objects record in labels and annotations. Objects
-// may be nil.
+// OwnerTerms returns the index terms of the owners and co-owners that objects record in labels and annotations. An
+// object may be nil.
 func OwnerTerms(objects ...olmcore.Object) (terms []olmcore.Term) {
 	for _, o := range objects {
 		if o == nil {
@@ -71,7 +72,8 @@ func termOf(owner olmcore.Owner) olmcore.Term {
 	return olmcore.Term{Of: owner.Kind, Value: owner.Namespace + "/" + owner.Name}
 }
 
-// ByGroup returns the owner that the owner labels of an OperatorGroup's objects name.
+// ByGroup returns an olmcore.Owner for an OperatorGroup, without a UID. The owner labels of objects of the
+// OperatorGroup name this owner.
 func ByGroup(g *operatorsv1.OperatorGroup) olmcore.Owner {
 	return olmcore.Owner{Kind: operatorsv1.OperatorGroupKind, Namespace: g.Namespace, Name: g.Name}
 }
@@ -80,8 +82,8 @@ func ByGroup(g *operatorsv1.OperatorGroup) olmcore.Owner {
 // OperatorGroup follows it.
 const GroupLabelPrefix = olmcore.LabelGroupPrefix
 
-// ByIncarnation is like By, but includes the UID of the CSV. So it does not match objects of another CSV with the same
-// name.
+// ByIncarnation returns an olmcore.Owner for a CSV, with its UID. Unlike the result of By, this owner does not own
+// objects whose labels contain the UID of another CSV.
 func ByIncarnation(c *CSV) olmcore.Owner {
 	owner := By(c)
 	owner.UID = c.UID
@@ -102,7 +104,7 @@ func IsReference(r metav1.OwnerReference) bool {
 	return r.Kind == v1alpha1.ClusterServiceVersionKind && group == v1alpha1.GroupName
 }
 
-// ByAnother reports whether the owners of an object include CSVs, but no owner with this UID.
+// ByAnother reports whether a list of owner references names at least one CSV, but nothing with the given UID.
 func ByAnother(owners []metav1.OwnerReference, uid types.UID) bool {
 	return slices.ContainsFunc(owners, IsReference) &&
 		!slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return r.UID == uid })
@@ -113,7 +115,7 @@ func Deployment(c *CSV, d *appsv1.Deployment) bool {
 	return d.Namespace == c.Namespace && By(c).Owns(d.Labels) && olmcore.OwnedBy(d, c.UID)
 }
 
-// Describes reports whether a list of owned or required CRDs of a CSV contains the CRD with a name.
+// Describes reports whether a list of owned or required CRDs of a CSV contains the CRD with the given name.
 func Describes(list []v1alpha1.CRDDescription, name string) bool {
 	return slices.ContainsFunc(list, func(d v1alpha1.CRDDescription) bool { return d.Name == name })
 }
@@ -141,7 +143,7 @@ func DescribesAny(list []v1alpha1.CRDDescription, names sets.Set[string]) bool {
 	return slices.ContainsFunc(list, func(d v1alpha1.CRDDescription) bool { return names.Has(d.Name) })
 }
 
-// Alongside returns the CSVs that a CRD was installed with. InstallPlans record them in its annotations as
+// Alongside returns the CSVs that a CRD was installed with. InstallPlans record these CSVs in annotations of the CRD as
 // <namespace>/<name>.
 func Alongside(crd *apiextensionsv1.CustomResourceDefinition) []types.NamespacedName {
 	const prefix = "operatorframework.io/installed-alongside-"
@@ -159,8 +161,8 @@ func Alongside(crd *apiextensionsv1.CustomResourceDefinition) []types.Namespaced
 // returns the first by namespace and name. If there is none, it returns the zero value. isConfined is true if the
 // OperatorGroup of the namespace names a ServiceAccount.
 //
-// If isConfined is false and olmcore.AnnotationFirstInstalledBy names this namespace, the result is the zero value.
-// Then the first operator stays the owner if a later InstallPlan of another namespace installs the same CRD. A confined
+// If isConfined is false and olmcore.AnnotationFirstInstalledBy names this namespace, the result is the zero value. So
+// the first operator stays the owner if an InstallPlan of another namespace installs the same CRD later. A confined
 // namespace gets no such priority. It belongs to a tenant, who may have installed the CRD of another operator before
 // that operator was installed.
 func ConflictingOwner(crd *apiextensionsv1.CustomResourceDefinition, namespace string, isConfined bool) (owner types.NamespacedName) {
@@ -175,7 +177,7 @@ func ConflictingOwner(crd *apiextensionsv1.CustomResourceDefinition, namespace s
 	return owner
 }
 
-// CameWith reports whether an InstallPlan recorded on a CRD that it was installed with this CSV.
+// CameWith reports whether annotations or owner labels of a CRD record that the CRD was installed with this CSV.
 func CameWith(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.Contains(Alongside(crd), types.NamespacedName{Namespace: c.Namespace, Name: c.Name}) ||
 		ByIncarnation(c).Owns(crd.Labels)
@@ -222,7 +224,7 @@ func IsInstalledBy(c *CSV, s *v1alpha1.Subscription) bool {
 // IsLabelValue reports whether a name is a valid label value. If it is not, no object can have the owner labels for it.
 func IsLabelValue(name string) bool { return len(validation.IsValidLabelValue(name)) == 0 }
 
-// Find returns the object with a namespace and name, or the zero value and false if there is none.
+// Find returns the object with the given namespace and name, or the zero value and false if there is none.
 func Find[T metav1.Object](items []T, namespace, name string) (found T, ok bool) {
 	for _, item := range items {
 		if item.GetName() == name && item.GetNamespace() == namespace {
@@ -246,9 +248,9 @@ func ByName[T metav1.Object](items []T, namespace string) map[string]T {
 // ReasonStatusChanged is the reason of an action that updates a status.
 const ReasonStatusChanged = "StatusChanged"
 
-// SetPhase sets the phase of a status, and appends it to the history in its conditions. An entry is appended only if
-// the phase or the reason differs from the last entry. The oldest entries are dropped beyond the limit of the API.
-// SetPhase does not change memory that s shares with another status.
+// SetPhase sets the phase of a status, and appends an entry to the history of phases in status.conditions. The entry is
+// appended only if the phase or the reason differs from the last entry. If the history exceeds the limit of the API,
+// its oldest entries are dropped. SetPhase does not change conditions that s shares with another status.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, SetPhase.
 func SetPhase(s *v1alpha1.ClusterServiceVersionStatus, phase v1alpha1.ClusterServiceVersionPhase, reason v1alpha1.ConditionReason, message string, now time.Time) {
@@ -272,7 +274,7 @@ func SetPhase(s *v1alpha1.ClusterServiceVersionStatus, phase v1alpha1.ClusterSer
 	}
 }
 
-// Moved returns the Transition from the status of before to the status after, which must have a LastUpdateTime.
+// Moved returns the Transition from the phase of before to the phase in after. LastUpdateTime of after must not be nil.
 func Moved(before *v1alpha1.ClusterServiceVersion, after *v1alpha1.ClusterServiceVersionStatus) olmcore.Transition {
 	return olmcore.Transition{
 		Target: olmcore.RefOf(before), Type: "Phase", From: string(before.Status.Phase), To: string(after.Phase),
@@ -304,7 +306,8 @@ func Wait(elapsed, limit time.Duration) time.Duration {
 	return next - elapsed
 }
 
-// CountSinceSuccess returns the number of entries with the given reason after the last Succeeded entry of the history.
+// CountSinceSuccess returns how many entries with the given reason follow the last Succeeded entry in the history of a
+// status.
 func CountSinceSuccess(s *v1alpha1.ClusterServiceVersionStatus, reason v1alpha1.ConditionReason) int {
 	n := 0
 	for _, c := range slices.Backward(s.Conditions) {

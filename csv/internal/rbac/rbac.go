@@ -67,9 +67,9 @@ func Of(rules []rbacv1.PolicyRule) Granted { return Granted{cluster: rules, name
 var anything = []string{rbacv1.VerbAll} // the wildcard of verbs, API groups, resources and URLs
 
 // Changed returns the rules that only one of two versions of a ClusterRole grants. If the labels or owner references
-// changed too, or if both versions are the same, Changed returns all rules of both versions. If the API server has not
-// written the aggregated rules of a version yet, Changed returns rules that allow everything. old is nil if the old
-// version is not known.
+// changed too, or if both versions are the same, Changed returns all rules of both versions. If Kubernetes has not
+// aggregated the rules of a version yet, Changed returns rules that allow everything. old is nil if the old version is
+// not known.
 func Changed(old, next *rbacv1.ClusterRole) Granted {
 	if old == nil {
 		old = &rbacv1.ClusterRole{}
@@ -89,9 +89,9 @@ func Changed(old, next *rbacv1.ClusterRole) Granted {
 	return Of(slices.Concat(without(old.Rules, next), without(next.Rules, old)))
 }
 
-// Grants returns a function that takes an account of the CSV, and returns the rules that the roles and bindings grant
-// to the account. Roles and bindings that belong to another CSV, even a predecessor, are ignored, because they are
-// deleted with that CSV.
+// Grants returns a function that looks up the rules of an account. These are the rules that the given roles and
+// bindings grant to a ServiceAccount of the CSV. Roles and bindings that belong to another CSV, even a predecessor, are
+// ignored, because they are deleted with that CSV.
 func Grants(
 	c *owned.CSV, roles []*rbacv1.Role, bindings []*rbacv1.RoleBinding, clusterRoles []*rbacv1.ClusterRole, clusterBindings []*rbacv1.ClusterRoleBinding,
 ) func(Account) Granted {
@@ -133,8 +133,8 @@ func belongsToAnother(c *owned.CSV, m *metav1.ObjectMeta) bool {
 	return owned.ByAnother(m.OwnerReferences, c.UID)
 }
 
-// rulesOf returns the rules of a ClusterRole. If the API server has not aggregated them yet, rulesOf returns the rules
-// of the ClusterRoles that the aggregation rule selects.
+// rulesOf returns the rules of a ClusterRole. If Kubernetes has not aggregated them yet, rulesOf returns the rules of
+// the ClusterRoles that the aggregationRule selects.
 func rulesOf(role *rbacv1.ClusterRole, roles []*rbacv1.ClusterRole) []rbacv1.PolicyRule {
 	rules := slices.Clip(role.Rules)
 	for _, selector := range Selectors(role) {
@@ -147,8 +147,8 @@ func rulesOf(role *rbacv1.ClusterRole, roles []*rbacv1.ClusterRole) []rbacv1.Pol
 	return rules
 }
 
-// Selectors returns the aggregation selectors of a ClusterRole if the API server has not written its rules yet, else
-// nil.
+// Selectors returns the selectors in the aggregationRule of a ClusterRole that has no rules yet. It returns nil if the
+// ClusterRole has rules or no aggregationRule. Kubernetes adds the rules after the ClusterRole is created.
 func Selectors(role *rbacv1.ClusterRole) []labels.Selector {
 	if len(role.Rules) > 0 || role.AggregationRule == nil {
 		return nil
@@ -184,8 +184,9 @@ func inGroup(name string) olmcore.Term { return olmcore.Term{Of: "granted group"
 
 var onURLs = olmcore.Term{Of: "granted URLs"}
 
-// Touching returns a test for required rules. It selects each rule that the cluster-wide rules of g may satisfy or help
-// to satisfy. Such a rule and a rule of g have a common API group, or are both for non-resource URLs.
+// Touching selects the required rules that the cluster-wide rules of g may satisfy or help to satisfy. A required rule
+// is selected if it has an API group in common with a rule of g. It is also selected if both rules are for non-resource
+// URLs.
 func (g Granted) Touching() olmcore.Concern[rbacv1.PolicyRule] {
 	terms := []olmcore.Term{}
 	for _, r := range g.cluster {

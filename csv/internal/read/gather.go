@@ -27,7 +27,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Reads makes the reads of one call of Gather, and keeps the first error.
+// Reads performs the reads of one call of Gather. After the first error, nothing more is read.
 type Reads struct {
 	ctx     context.Context
 	reader  olmcore.Reader
@@ -35,7 +35,7 @@ type Reads struct {
 	err     error
 }
 
-// From returns the Reads of one call of Gather.
+// From returns the Reads for one call of Gather, which use the Reader r.
 func From(ctx context.Context, r olmcore.Reader) *Reads {
 	return &Reads{ctx: ctx, reader: r, indexes: map[string]any{}}
 }
@@ -43,7 +43,8 @@ func From(ctx context.Context, r olmcore.Reader) *Reads {
 // Err returns the first error, or nil if there was none.
 func (r *Reads) Err() error { return r.err }
 
-// Refused reports whether the first error is a forbidden read. It clears such an error, so that later reads are made.
+// Refused reports whether the API server rejected a read as forbidden. It clears this error, so that later reads are
+// performed.
 func (r *Reads) Refused() bool {
 	refused := olmcore.Classify(r.err) == olmcore.Forbidden
 	if refused {
@@ -91,8 +92,8 @@ func In[T olmcore.Object](r *Reads, namespaces []string, name string) olmcore.Ob
 	return found
 }
 
-// Kind is like List for a kind that the cluster may not serve. If the cluster does not serve the kind, the list is
-// empty and complete.
+// Kind reads the objects of a kind that the cluster may not serve. Like List, it selects them by namespace and
+// selector. If the cluster does not serve the kind, the list is empty and complete.
 func Kind(r *Reads, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) olmcore.Observed[olmcore.Object] {
 	if r.err != nil {
 		return olmcore.Observed[olmcore.Object]{}
@@ -132,8 +133,8 @@ func Join[T olmcore.Object](lists ...olmcore.Observed[T]) olmcore.Observed[T] {
 type Term = olmcore.Term
 
 // Indexed returns the objects of a namespace that have at least one of the index terms in by. An empty namespace means
-// all namespaces. All calls for the same kind and namespace must pass the same termsOf, because they share one index.
-// The Reader keeps the index if it can.
+// all namespaces. All calls for the same kind and namespace must pass the same termsOf, because they share one index. A
+// Reader that supports indexes keeps the index for later calls.
 func Indexed[T olmcore.Object](r *Reads, namespace string, by []Term, termsOf func(o T, add func(Term))) (found olmcore.Observed[T]) {
 	if r.err != nil {
 		return found
@@ -193,7 +194,7 @@ func (r *Reads) index(gvk schema.GroupVersionKind, namespace string, build func(
 	return r.indexes[key]
 }
 
-// Missing returns the name of a list if the list is incomplete, else nil.
+// Missing returns a slice that contains name if the list is incomplete, or nil if the list is complete.
 func Missing[T any](list olmcore.Observed[T], name string) []string {
 	if list.Complete {
 		return nil
@@ -219,7 +220,8 @@ var clusterKinds = []schema.GroupVersionKind{
 	consoleGroup.WithKind("ConsoleYAMLSample"),
 }
 
-// ClusterKinds returns the kinds of the table clusterKinds, followed by the kinds in more, without duplicates.
+// ClusterKinds returns the cluster-scoped kinds whose objects are found by owner labels, followed by the kinds in more,
+// without duplicates.
 func ClusterKinds(more []schema.GroupVersionKind) []schema.GroupVersionKind {
 	kinds := slices.Clone(clusterKinds)
 	for _, gvk := range more {
@@ -230,7 +232,7 @@ func ClusterKinds(more []schema.GroupVersionKind) []schema.GroupVersionKind {
 	return kinds
 }
 
-// Owned reads the objects whose owner labels match a selector: cluster-scoped objects of the given kinds, and
+// Owned reads the objects whose owner labels match a selector. It reads cluster-scoped objects of the given kinds, and
 // RoleBindings in kube-system. unread contains the kinds that were not read.
 func Owned(
 	r *Reads, kinds []schema.GroupVersionKind, selector labels.Selector,
@@ -251,7 +253,8 @@ func Owned(
 	return found, unread
 }
 
-// OwnedList returns the name that messages use for the list of Owned. The name includes the kinds that were not read.
+// OwnedList describes the list that Owned reads, for use in messages. The description names the kinds that were not
+// read.
 func OwnedList(unread []schema.GroupKind) string {
 	if len(unread) == 0 {
 		return "objects with owner labels"
@@ -263,7 +266,7 @@ func OwnedList(unread []schema.GroupKind) string {
 	return "objects with owner labels of kind " + strings.Join(kinds, ", ")
 }
 
-// ValidateMixed returns an *olmcore.InputError if an item of a list with several kinds is nil or has no kind. Otherwise
+// ValidateMixed returns an *olmcore.InputError if an item in a list of several kinds is nil or has no kind. Otherwise
 // it returns nil.
 func ValidateMixed(field string, list olmcore.Observed[olmcore.Object]) error {
 	for i, o := range list.Items {
@@ -274,24 +277,24 @@ func ValidateMixed(field string, list olmcore.Observed[olmcore.Object]) error {
 	return nil
 }
 
-// RoleBindings reads these RoleBindings of a namespace: those that may include a ServiceAccount of the namespace with a
-// name in accounts, and those with a name in names.
+// RoleBindings reads the RoleBindings of a namespace that may bind one of the accounts or have one of the names.
+// accounts contains the names of ServiceAccounts of the namespace.
 func RoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.Observed[*rbacv1.RoleBinding] {
 	return Indexed(r, namespace, bindingTerms(namespace, accounts, names), func(b *rbacv1.RoleBinding, add func(Term)) {
 		termsOfBinding(b.Name, b.Namespace, b.Subjects, add)
 	})
 }
 
-// ClusterRoleBindings reads these ClusterRoleBindings: those that may include a ServiceAccount of the namespace with a
-// name in accounts, and those with a name in names.
+// ClusterRoleBindings reads the ClusterRoleBindings that may bind one of the accounts or have one of the names.
+// accounts contains the names of ServiceAccounts of the namespace.
 func ClusterRoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.Observed[*rbacv1.ClusterRoleBinding] {
 	return Indexed(r, "", bindingTerms(namespace, accounts, names), func(b *rbacv1.ClusterRoleBinding, add func(Term)) {
 		termsOfBinding(b.Name, "", b.Subjects, add)
 	})
 }
 
-// ClusterRoles reads the ClusterRoles with the given names. If the API server has not written the rules of an
-// aggregated ClusterRole yet, the function also reads the ClusterRoles whose rules are aggregated.
+// ClusterRoles reads the ClusterRoles with the given names. If Kubernetes has not aggregated the rules of such a
+// ClusterRole yet, the function also reads the ClusterRoles that its aggregationRule selects.
 func ClusterRoles(r *Reads, names []string) olmcore.Observed[*rbacv1.ClusterRole] {
 	found := Named[*rbacv1.ClusterRole](r, "", names)
 	for _, role := range found.Items {

@@ -15,8 +15,8 @@ const ReasonNotObserved = "NotObserved"
 // retryUnread is the time until the next call if a list was not read.
 const retryUnread = 5 * time.Second
 
-// NotRead returns a Result with a Diagnostic about lists that were not read, and a retry after a few seconds. effect is
-// the end of the message, for example "nothing is decided". If there are no lists, the Result is empty.
+// NotRead returns a Result with a Diagnostic about lists that were not read, and a RequeueAfter of a few seconds.
+// effect is the end of the message, for example "nothing is decided". If there are no lists, the Result is empty.
 func NotRead(lists []string, target olmcore.Ref, path, effect string) olmcore.Result {
 	if len(lists) == 0 {
 		return olmcore.Result{}

@@ -21,8 +21,8 @@ type Write struct {
 	RetryIn time.Duration // RetryIn is the time until the retry. It is greater than 0.
 }
 
-// Due splits the actions. due contains the actions to run now. rejected contains the writes that the API server
-// rejected and whose retry is not due yet.
+// Due splits the actions into those to run now and those that wait for a retry. rejected contains the writes that the
+// API server rejected and whose retry is not due yet.
 func Due(actions []olmcore.Action, last olmcore.LastResults, now time.Time) (due []olmcore.Action, rejected []Write) {
 	if len(last) == 0 {
 		return actions, nil

@@ -20,23 +20,24 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Sources contains the objects that show which ClusterServiceVersions need an object.
+// Sources contains the observed objects from which NewIndex finds out which ClusterServiceVersions need an object.
 type Sources struct {
 	ClusterServiceVersions []*v1alpha1.ClusterServiceVersion
 	InstallPlans           []*v1alpha1.InstallPlan
 	OperatorGroups         []*operatorsv1.OperatorGroup
 }
 
-// Index finds the next owner of an object among the ClusterServiceVersions that need it.
+// Index finds the ClusterServiceVersion that should own an object once the current owner of the object is deleted.
 type Index struct {
 	live    map[types.NamespacedName]*v1alpha1.ClusterServiceVersion
 	planned map[olmcore.Key][]types.NamespacedName
 }
 
 // NewIndex returns the Index of s. A ClusterServiceVersion needs an object if the object records it as a co-owner, or
-// if an InstallPlan applied a step for it. A step has an effect only if its InstallPlan runs as the controller. A user
-// who can write such a plan can also write the object. An InstallPlan that runs as a ServiceAccount has no effect, but
-// its records on objects have. The ServiceAccount needed the permission to write them.
+// if an InstallPlan applied a step with the object for it. A step counts only if its InstallPlan runs as the
+// controller. A user who can write such a plan can also write the object. The steps of an InstallPlan that runs as a
+// ServiceAccount are ignored. The co-owners that such a plan recorded on objects count, because the ServiceAccount
+// needed the permission to write them.
 func NewIndex(s Sources) *Index {
 	x := &Index{map[types.NamespacedName]*v1alpha1.ClusterServiceVersion{}, map[olmcore.Key][]types.NamespacedName{}}
 	for _, c := range s.ClusterServiceVersions {
@@ -61,8 +62,8 @@ func NewIndex(s Sources) *Index {
 	return x
 }
 
-// KeyOf returns the key of a step's object, without a namespace. So the key of a namespaced object matches no object.
-// applied is true if the step was applied for a ClusterServiceVersion.
+// KeyOf returns the key of the object in a step, without a namespace. So the key matches only cluster-scoped objects.
+// applied is true if the step was applied for a ClusterServiceVersion. Otherwise the key is empty.
 func KeyOf(step *v1alpha1.Step) (key olmcore.Key, applied bool) {
 	if step == nil || step.Resolving == "" || step.Status != v1alpha1.StepStatusCreated && step.Status != v1alpha1.StepStatusPresent {
 		return key, false
@@ -77,7 +78,7 @@ func runsAsController(p *v1alpha1.InstallPlan, groups []*operatorsv1.OperatorGro
 
 // NextOwnerOf returns the ClusterServiceVersion that should own a cluster-scoped object once its owner is deleted. This
 // is the first ClusterServiceVersion, by namespace and name, that needs the object and is not being deleted.
-// NextOwnerOf returns nil if there is none, and for every namespaced object.
+// NextOwnerOf returns nil if there is none, or if the object is namespaced.
 func (x *Index) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 	if o.GetNamespace() != metav1.NamespaceAll {
 		return nil

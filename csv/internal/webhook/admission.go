@@ -30,7 +30,7 @@ const (
 )
 
 // ConfigurationNames returns the names of the admission webhook configurations of a CSV, in the order of its
-// descriptions. Conversion webhooks have none.
+// descriptions. Conversion webhooks have no such configuration.
 func ConfigurationNames(c *owned.CSV) (validating, mutating []string) {
 	for i := range c.Spec.WebhookDefinitions {
 		switch w := &c.Spec.WebhookDefinitions[i]; kindOf(w) {

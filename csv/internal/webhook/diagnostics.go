@@ -13,8 +13,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Diagnostics reports existing rules and conversions that would not be allowed in a new webhook or CRD. It also reports
-// the described rules that the webhooks do not get. It returns nil if a list was not read.
+// Diagnostics reports existing webhook rules and CRD conversions that would not be allowed if they were new. It also
+// reports rules that a webhook does not get although its description contains them. It returns nil if a list was not
+// read.
 func (s Source) Diagnostics() []olmcore.Diagnostic {
 	if s.CSV == nil {
 		return nil

@@ -59,8 +59,9 @@ func Problem(c *owned.CSV) string {
 	return cmp.Or(servicesProblem(c), portsProblem(c), conversionProblem(c))
 }
 
-// Problem returns the result of the function Problem, or a message about a rule that the OperatorGroup does not allow.
-// A rule is allowed if a configuration with the rule exists already. If s is the zero value, the result is empty.
+// Problem returns a message about the first invalid webhook description, or about a rule that the OperatorGroup does
+// not allow. It returns an empty string if there is no problem. A rule is allowed if an existing configuration contains
+// it. If s is the zero value, the result is empty.
 func (s Source) Problem() string {
 	if s.CSV == nil {
 		return ""

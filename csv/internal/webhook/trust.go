@@ -32,7 +32,8 @@ func (f *facts) trust() []olmcore.Action {
 	return actions
 }
 
-// UpdateBundles returns the updates of the caBundles of configurations and conversions that call the operator.
+// UpdateBundles returns the updates of the caBundles of webhook configurations and CRD conversions that call the
+// operator.
 func UpdateBundles(s Source) []olmcore.Action {
 	f := factsOf(s)
 	actions := updates(f, nil, func(o olmcore.Object) olmcore.Action { return followBundles(f, o) })

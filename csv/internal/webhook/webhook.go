@@ -17,11 +17,11 @@ import (
 
 // Reasons of the actions of this package.
 const (
-	// ReasonInstall means that a webhook is created or updated as the ClusterServiceVersion describes it. Nothing to
-	// do.
+	// ReasonInstall means that a webhook is created or updated to match its description in the ClusterServiceVersion.
+	// Nothing to do.
 	ReasonInstall = "Install"
-	// ReasonTrust means that the caBundle of a webhook is updated during a certificate rotation, or its
-	// namespaceSelector after a change of its OperatorGroup. Nothing to do.
+	// ReasonTrust means that the caBundle of a webhook is updated during a certificate rotation. It is also the reason if
+	// the namespaceSelector is updated because the OperatorGroup changed. Nothing to do.
 	ReasonTrust = "Trust"
 	// ReasonRemovedFromSpec means that a webhook is removed because the ClusterServiceVersion no longer describes it.
 	// Nothing to do.
@@ -30,13 +30,13 @@ const (
 
 // Reasons of the Diagnostics of this package.
 const (
-	// ReasonRulesKept means that a webhook configuration keeps rules that a new one would not get, because its
-	// OperatorGroup does not select all namespaces. The next version of the operator gets narrower rules or is
-	// rejected. Before you upgrade, give the operator an OperatorGroup that selects all namespaces, or run the command
-	// in the message.
+	// ReasonRulesKept means that an existing webhook configuration keeps rules that a new configuration would not get. The
+	// cause is that the OperatorGroup does not select all namespaces. The next version of the operator gets narrower rules
+	// or is rejected. Before you upgrade, give the operator an OperatorGroup that selects all namespaces, or run the
+	// command in the message.
 	ReasonRulesKept = "WebhookRulesKept"
-	// ReasonRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD that the
-	// ClusterServiceVersion lists as owned. Its OperatorGroup does not select all namespaces, and no InstallPlan
+	// ReasonRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD, although the
+	// ClusterServiceVersion lists the CRD as owned. The OperatorGroup does not select all namespaces, and no InstallPlan
 	// recorded that the CRD belongs to this operator alone. Give the operator an OperatorGroup that selects all
 	// namespaces, or run the command in the message.
 	ReasonRulesNarrowed = "WebhookRulesNarrowed"
@@ -46,10 +46,10 @@ const (
 	ReasonConversionKept = "ConversionKept"
 )
 
-// Source contains the data that the decisions about webhooks depend on.
+// Source contains the observed objects from which this package computes the health and the writes of webhooks.
 type Source struct {
 	observed.Operator
-	// Backends is a backend.Plan. If it is nil, no Deployment has a certificate.
+	// Backends is the backend.Plan of the CSV. If Backends is nil, no Deployment has a certificate.
 	Backends interface {
 		// Trust returns the caBundle that a client of a Deployment should have. have is its current caBundle, or nil. The
 		// result is nil while no client should be created.
@@ -57,10 +57,10 @@ type Source struct {
 	}
 }
 
-// Clients returns the webhooks that call the Deployments of this CSV. The webhooks belong to this version or to another
-// version of its namespace. A webhook that Install has not created yet is a Missing client. Trust updates the caBundles
-// of exactly these webhooks, because a certificate is rotated only after all clients trust it. Clients does not use
-// Backends.
+// Clients returns a backend.Client for each webhook that calls a Deployment of this CSV. The webhooks belong to this
+// version or to another version of its namespace. If Install has not created a webhook yet, its client is Missing.
+// Trust updates the caBundles of exactly these webhooks, because a certificate is rotated only after all clients trust
+// it. Clients does not use Backends.
 func (s Source) Clients() []backend.Client {
 	f := factsOf(s)
 	var clients []backend.Client
@@ -107,12 +107,12 @@ const (
 	NotObserved State = "NotObserved" // NotObserved means that a list was not read.
 )
 
-// Health returns Installed if all webhooks are up to date, or else the state of the first one that is not. For Failing
-// and NotObserved it also returns the reason.
+// Health returns Installed if all webhooks are up to date. Otherwise it returns the State of the first webhook that is
+// not. For Failing and NotObserved it also returns the reason.
 //
-// As in OLM, an admission webhook is up to date if the hash of its description matches. For a conversion webhook, its
-// CRDs must have the strategy Webhook. The caBundle of a webhook that calls the CSV must also contain an authority of
-// the Deployment.
+// As in OLM, an admission webhook is up to date if the hash of its description matches. A conversion webhook is up to
+// date if its CRDs have the strategy Webhook. The caBundle of a webhook that calls the CSV must also contain an
+// authority of the Deployment.
 func (s Source) Health() (State, string) {
 	f := factsOf(s)
 	if unread := f.unread(); unread != "" {
