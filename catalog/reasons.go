@@ -130,8 +130,9 @@ const (
 	ReasonImagePullFailed = "ImagePullFailed"
 	// ReasonCrashLooping means that the registry crashes repeatedly. Check the logs of the Pod.
 	ReasonCrashLooping = "CrashLooping"
-	// ReasonStuckTerminating means that a deleted Pod still exists. Either its deletion is overdue although its Node was
-	// not lost, or a finalizer keeps the finished Pod. The replacement of the Pod does not wait for the deletion.
+	// ReasonStuckTerminating means that a Pod still exists two minutes after its deletion time, or a finalizer keeps a
+	// deleted Pod that has finished. An unfinished Pod on a lost Node has the reason NodeLost instead. A Pod that is stuck
+	// is replaced before it is removed.
 	ReasonStuckTerminating = "StuckTerminating"
 	// ReasonForeignPod means that a Pod with the labels of the catalog does not belong to it and may answer its
 	// clients. Delete the Pod, or remove its labels.

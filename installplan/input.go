@@ -32,16 +32,18 @@ type Input struct {
 	// Namespace contains the namespace of the plan, if it exists. If the list was not read, Reconcile assumes that the
 	// namespace is not being deleted.
 	Namespace olmcore.Observed[*corev1.Namespace]
-	// Subscriptions contains at least those Subscriptions of the namespace that are related to the plan. Required.
+	// Subscriptions contains the Subscriptions of the namespace. It is always correct to pass all of them. Gather may omit
+	// Subscriptions that are not related to the plan. Required.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	// OperatorGroups contains all OperatorGroups of the namespace of the plan.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// ClusterServiceVersions contains ClusterServiceVersions of the namespace of the plan, including copies. The list must
 	// contain:
-	//   - those that the steps describe, resolve to or name as owners
+	//   - those that the steps describe, belong to or name as owners
 	//   - those that the CustomResourceDefinitions of the plan record
-	//   - all of the namespace if the plan failed, if one of its CustomResourceDefinitions has a conversion webhook, or if
-	//     a step describes a ClusterServiceVersion that spec does not name
+	//   - all of the namespace if the plan failed
+	//   - all of the namespace if a CustomResourceDefinition of the plan has a conversion webhook
+	//   - all of the namespace if a step describes a ClusterServiceVersion that is not in spec.clusterServiceVersionNames
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// CustomResourceDefinitions contains the definitions that the steps describe, and the definitions of the kinds of the
 	// other steps.
@@ -57,7 +59,7 @@ type Input struct {
 	// Announced contains the keys of ClusterServiceVersions of other namespaces that do not exist yet. The
 	// CustomResourceDefinitions of the plan record them, and an unfinished InstallPlan will create them.
 	Announced []types.NamespacedName
-	// Objects contains the existing objects of all other steps.
+	// Objects contains the existing objects that the steps describe, except those in the other lists.
 	Objects olmcore.Observed[olmcore.Object]
 	// ConfigMaps contains the unpacked bundles that the steps reference, also for a plan that is being deleted.
 	ConfigMaps olmcore.Observed[*corev1.ConfigMap]

@@ -27,11 +27,11 @@ type Outcome struct {
 	// unpacks these bundles again with package unpack. Until then, the plan applies nothing. The plan continues once the
 	// planned content exists, and fails if unpacking takes too long.
 	LostBundles []v1alpha1.BundleLookup
-	// Unpacked must be passed to the next call for the plan as Input.Unpacked, so that bundles are not decoded again.
+	// Unpacked contains the decoded bundles for the next call. Pass it as Input.Unpacked to the next call for the plan.
 	// Unpacked is nil if no bundle was needed.
 	Unpacked *Memory
-	// Checkpoint must be passed to the next call for the plan as Input.Checkpoint. It makes that call cheap if nothing
-	// changed. Checkpoint is nil if the Outcome contains more than RequeueAfter and Unpacked.
+	// Checkpoint makes the next call for the plan cheap if nothing changes. Pass it as Input.Checkpoint to that call.
+	// Checkpoint is nil if the Outcome contains more than RequeueAfter and Unpacked.
 	Checkpoint *olmcore.Checkpoint
 }
 

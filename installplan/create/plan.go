@@ -24,10 +24,11 @@ import (
 
 // Plan returns the writes that create the InstallPlan of a resolution. If a plan with the same content exists, the
 // writes make it the plan of the resolution. Plan finds an existing plan by the hash of its content. So repeated calls,
-// other controllers and a crash between two writes all lead to one plan that all of its Subscriptions own. First, the
-// plan is created without status, so no controller installs it. Its status is written once the plan is observed, and
-// every Subscription that the resolution changes references it. The zero Outcome means that there is nothing to
-// install. The error is an *olmcore.InputError.
+// other controllers and a crash between two writes all lead to one plan that all of its Subscriptions own.
+//
+// First, the plan is created without status, so no controller installs it. The status is written once two conditions
+// hold: the plan is observed, and every Subscription that the resolution changes references the plan. The zero Outcome
+// means that there is nothing to install. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, ensureInstallPlan and createInstallPlan.
 // Differs: OLM reuses any plan of the same generation, without comparing its content or owners. OLM writes the

@@ -39,8 +39,8 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	return slices.Compact(keys)
 }
 
-// Terms calls add with each index term of an InstallPlan. For every object whose change affects the plan, Concerned
-// returns at least one of these terms.
+// Terms passes each index term of an InstallPlan to add. If a change of an object affects the plan, Concerned returns
+// at least one of these terms for the object.
 func Terms(p *v1alpha1.InstallPlan, add func(olmcore.Term)) {
 	for _, s := range p.Status.Plan {
 		if !leavesObject(s) {
@@ -67,9 +67,9 @@ func ofObject(key olmcore.Key) olmcore.Term {
 	return olmcore.Term{Of: key.Kind + "." + key.Group, Value: key.Name}
 }
 
-// Concerned returns a test for the InstallPlans that are affected by a change of a cluster-scoped object. A plan is
-// affected if it has a step for the object, or for a kind that the object defines. Affected returns the zero key for
-// such an object. Use the test to select the namespaces to sweep.
+// Concerned returns a Concern that matches the InstallPlans that a change of a cluster-scoped object affects. A plan is
+// affected if it has a step for the object, or for a kind that the object defines. Use Concerned to select the
+// namespaces to sweep if Affected returns the zero key.
 func Concerned(o olmcore.Object) olmcore.Concern[*v1alpha1.InstallPlan] {
 	key := olmcore.KeyOf(o)
 	terms := []olmcore.Term{ofObject(key)}

@@ -20,11 +20,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Objects contains the objects around the Pods of a CatalogSource: either the observed objects or the needed ones. A
-// field is nil if its object does not exist or is not needed.
+// Objects contains the objects of a CatalogSource other than its Pods: either the observed objects or the needed ones.
+// A field is nil if its object does not exist or is not needed.
 type Objects struct {
-	// Account is the ServiceAccount that the source type uses. OtherAccount is the ServiceAccount that another source type
-	// would use. OtherAccount may still exist after a change of the source type.
+	// Account is the ServiceAccount that the source type of the CatalogSource uses. OtherAccount is the ServiceAccount of
+	// the other source types. OtherAccount may still exist after a change of the source type.
 	Account, OtherAccount      *corev1.ServiceAccount
 	Role                       *rbacv1.Role
 	RoleBinding                *rbacv1.RoleBinding
@@ -186,11 +186,11 @@ const (
 	ReasonBudgetObsolete = "BudgetObsolete"
 )
 
-// OfOthers reports whether an object belongs to another owner than the CatalogSource, and must not be changed. An
-// object belongs to the CatalogSource in these cases:
+// OfOthers reports whether an object does not belong to the CatalogSource, and must not be changed. An object belongs
+// to the CatalogSource in these cases:
 //   - One of its owner references has the UID of the CatalogSource.
-//   - All of its owner references are to a CatalogSource of this name.
-//   - The object has no owner reference, and its label olm.managed is true.
+//   - It has owner references, and all of them are to a CatalogSource of this name.
+//   - It has no owner reference, and its label olm.managed is true.
 func OfOthers(cs *v1alpha1.CatalogSource, o olmcore.Object) bool {
 	owners := o.GetOwnerReferences()
 	switch {
@@ -247,11 +247,11 @@ func (r *Registry) Leftovers() (list []olmcore.Object) {
 	return list
 }
 
-// Unread contains a field for each optional kind, which is true if the kind was not read. Objects of such a kind are
-// not created.
+// Unread contains the kinds that were not read. A field is true if its kind was not read, and objects of that kind are
+// then not created.
 type Unread struct{ NetworkPolicies, Roles, RoleBindings, Budgets bool }
 
-// Repair returns the actions that create missing objects and update objects that differ from the needed ones. Repair
+// Repair returns the actions that create missing objects, and update objects that differ from the needed ones. Repair
 // also deletes a RoleBinding with another roleRef, and a PodDisruptionBudget that is no longer needed. No action
 // changes an object that belongs to another owner.
 func (r *Registry) Repair() (actions []olmcore.Action) {

@@ -25,8 +25,8 @@ const (
 	PurposeFailover = "failover" // the Pod replaces a Pod of a failed Node
 	PurposeRefill   = "refill"   // the Pod replaces a Pod that was deleted or is about to be evicted
 	PurposeRestart  = "restart"  // the Pod replaces a Pod that failed
-	PurposeRollout  = "rollout"  // the Pod replaces a Pod of another spec
-	PurposePoll     = "poll"     // the Pod polls the image
+	PurposeRollout  = "rollout"  // the Pod replaces a Pod that was created from another spec or ConfigMap content
+	PurposePoll     = "poll"     // the Pod checks the image for new content
 )
 
 // PodRequest is a request to create a Pod.
@@ -38,7 +38,7 @@ type PodRequest struct {
 	Cause     olmcore.Cause // the cause of the action that creates the Pod
 }
 
-// Pod returns a new Pod. The scheduler prefers Nodes that are not in avoid.
+// Pod returns a new Pod of the registry. The scheduler prefers Nodes that are not in avoid.
 func (r *Registry) Pod(name string, request PodRequest, avoid []string) *corev1.Pod {
 	labels := servingLabels(r.Source.Name)
 	if request.Candidate {

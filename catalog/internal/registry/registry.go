@@ -20,7 +20,8 @@ import (
 const (
 	// LabelServing is the label of Pods that the Service selects. The value is the name of the CatalogSource.
 	LabelServing = "olm.catalogSource"
-	// LabelCandidate is the label of candidates. The value is the name of the CatalogSource.
+	// LabelCandidate is the label of candidates: Pods that the Service does not select yet. The value is the name of the
+	// CatalogSource.
 	LabelCandidate = "catalogsource.operators.coreos.com/update"
 	// LabelConfigMapVersion is the label of Pods that serve a ConfigMap. The value is the resourceVersion of the
 	// ConfigMap.
@@ -42,10 +43,11 @@ const (
 	KeyPurpose = olmcore.KeyPrefix + "purpose"
 	// KeyReplaces is the annotation with the UID of the Pod that the annotated Pod replaces.
 	KeyReplaces = olmcore.KeyPrefix + "replaces"
-	// KeyCause is the annotation with the cause of the replacement. Only a Pod with the annotation KeyReplaces has it.
+	// KeyCause is the annotation with the cause of the replacement. Only a Pod with the annotation KeyReplaces has this
+	// annotation.
 	KeyCause = olmcore.KeyPrefix + "cause"
-	// KeyKeptNumber is the annotation with the number of a kept Pod. The kept Pod stays while Pods that serve and have
-	// lower numbers are deleted.
+	// KeyKeptNumber is the annotation with the number of a kept Pod. The kept Pod stays while serving Pods with a lower
+	// number, or without a number, are deleted.
 	KeyKeptNumber = olmcore.KeyPrefix + "kept-pod-number"
 
 	keyConfigMapHash = olmcore.KeyPrefix + "config-map-hash"
@@ -62,14 +64,17 @@ const (
 
 // Suffixes that the names of objects have after the name of the CatalogSource.
 const (
-	SuffixAccount      = "-configmap-server" // only if a ConfigMap is served
+	// SuffixAccount is the suffix of the ServiceAccount. The ServiceAccount has this suffix only if the CatalogSource is
+	// served from a ConfigMap.
+	SuffixAccount      = "-configmap-server"
 	SuffixRole         = "-configmap-reader"
 	SuffixBinding      = "-server-configmap-reader"
 	SuffixServerPolicy = "-grpc-server"
 	SuffixUnpackPolicy = "-unpack-bundles"
 )
 
-// Registry contains everything from which the objects of one CatalogSource are built.
+// Registry contains everything from which the objects of one CatalogSource are built. Set the fields up to Unread, and
+// call Complete.
 type Registry struct {
 	// Source is the CatalogSource, the owner of all objects.
 	Source *v1alpha1.CatalogSource
@@ -82,16 +87,16 @@ type Registry struct {
 	// SpreadHosts is the scheduling constraint for replicas that would share a host. If it is empty, replicas are not
 	// spread.
 	SpreadHosts corev1.UnsatisfiableConstraintAction
-	// OPMImage and UtilImage are the images that serve catalogs with extractContent. ServerImage is the image that serves
-	// ConfigMaps.
+	// OPMImage and UtilImage are the images that serve a catalog whose spec.grpcPodConfig has extractContent. ServerImage
+	// is the image that serves ConfigMaps.
 	OPMImage, UtilImage, ServerImage string
-	// UserID is the user of restricted Pods. If UserID is zero or negative, no user is set.
+	// UserID is the ID of the user that runs restricted Pods. If UserID is zero or negative, no user is set.
 	UserID int64
-	// StartupFailures is the number of startup probes that may fail.
+	// StartupFailures is the failureThreshold of the startup probe.
 	StartupFailures int32
 	// Resources are the resources of the serving container.
 	Resources corev1.ResourceRequirements
-	// Observed contains the observed objects with the names that the CatalogSource uses.
+	// Observed contains the existing objects around the Pods, with the names that the CatalogSource uses.
 	Observed Objects
 	// Unread contains the kinds that were not read.
 	Unread Unread
@@ -100,8 +105,8 @@ type Registry struct {
 
 	// Needed contains the objects that should exist.
 	Needed Objects
-	// AccountShared is true if the observed Account has no owner reference or is owned by another. The Pods use such a
-	// ServiceAccount, but it is not changed.
+	// AccountShared is true if the ServiceAccount in Observed has no owner reference or is owned by another. The Pods use
+	// such a ServiceAccount, but it is not changed.
 	AccountShared bool
 
 	pullSecrets []corev1.LocalObjectReference
@@ -147,7 +152,7 @@ func (r *Registry) Address() string {
 }
 
 // Current reports whether a Pod was created from the present spec and the present content of the ConfigMap. A Pod that
-// any release of OLM created from the present spec is also current.
+// a release of OLM created from the present spec is also current.
 func (r *Registry) Current(pod *corev1.Pod) bool {
 	label := pod.Labels[labelPodHash]
 	content, knowsContent := pod.Annotations[keyConfigMapHash]
@@ -178,14 +183,14 @@ const podSuffix = 10
 // podBase returns the first part of the names of Pods, which is the name of the CatalogSource unless that is too long.
 func podBase(name string) string { return strings.TrimRight(name[:min(len(name), 52)], "-.") }
 
-// IsPodName reports whether name is one that FreeNames may return for the CatalogSource with the name source.
+// IsPodName reports whether FreeNames may return name for the CatalogSource with the name source.
 func IsPodName(name, source string) bool {
 	rest, found := strings.CutPrefix(name, podBase(source)+"-")
 	return found && len(rest) == podSuffix
 }
 
-// SourceOfPodName returns the name of the CatalogSource to which a Pod with this name may belong, or an empty string.
-// If cut is true, source may be only the beginning of the CatalogSource's name.
+// SourceOfPodName returns the name of the CatalogSource to which a Pod with this name may belong. If cut is true,
+// source may be only the beginning of that name. source is empty if no registry Pod can have this name.
 func SourceOfPodName(name string) (source string, cut bool) {
 	at := len(name) - podSuffix - 1
 	if at <= 0 || name[at] != '-' {
@@ -194,8 +199,8 @@ func SourceOfPodName(name string) (source string, cut bool) {
 	return name[:at], at > 40
 }
 
-// FreeNames returns the first n computed names that no observed Pod has. If a stale list of Pods leads to the same
-// decision again, the names are the same. The API server then rejects the duplicate Pods.
+// FreeNames returns n names for new Pods that no observed Pod has. The names are computed, so a repeated decision from
+// a stale list of Pods leads to the same names. The API server then rejects the duplicate Pods.
 func (r *Registry) FreeNames(pods []*corev1.Pod, n int) (names []string) {
 	for number := 0; len(names) < n; number++ {
 		name := podBase(r.Source.Name) + "-" + olmcore.NameSuffix(podSuffix, string(r.Source.UID), r.podHash, strconv.Itoa(number))

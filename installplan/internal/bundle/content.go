@@ -44,8 +44,8 @@ const maxBytes = 64 << 20
 // Files contains the uncompressed files of an unpacked bundle, by name.
 type Files map[string][]byte
 
-// FilesOf returns the files in a ConfigMap. It returns an error if a file cannot be decompressed, or if the files are
-// too large.
+// FilesOf returns the decompressed files in the ConfigMap of an unpacked bundle. It returns an error if a file cannot
+// be decompressed, or if the files are too large.
 func FilesOf(cm *corev1.ConfigMap) (Files, error) {
 	files := make(Files, len(cm.Data)+len(cm.BinaryData))
 	for name, text := range cm.Data {

@@ -30,8 +30,8 @@ func termOf(bundle types.NamespacedName) olmcore.Term {
 	return olmcore.Term{Of: "bundle", Value: bundle.String()}
 }
 
-// Needing reads the InstallPlans of all namespaces that need one of the unpacked bundles: see Needed. The list is
-// incomplete if the Reader does not read InstallPlans. If the Reader is not an olmcore.Finder, all plans are read.
+// Needing reads every InstallPlan, in any namespace, that needs one of the given unpacked bundles: see Needed. The list
+// is incomplete if the Reader does not read InstallPlans. If the Reader is not an olmcore.Finder, all plans are read.
 func Needing(ctx context.Context, r olmcore.Reader, bundles []*corev1.ConfigMap) (olmcore.Observed[*v1alpha1.InstallPlan], error) {
 	var terms []olmcore.Term
 	for _, cm := range bundles {

@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Name returns the name of all objects that unpack a bundle image. The name depends only on the image, so all catalogs
-// of a namespace share the objects.
+// Name returns the common name of all objects that are created to unpack a bundle image. The name depends only on the
+// image, so all catalogs of a namespace share the objects.
 //
 // Source: operator-lifecycle-manager pkg/controller/bundle, hash.
 func Name(image string) string {
@@ -30,7 +30,7 @@ func Name(image string) string {
 
 var isName = regexp.MustCompile(`^[0-9a-f]{63}$`)
 
-// IsUnpacked reports whether a ConfigMap has the name, label and owner of an unpacked bundle.
+// IsUnpacked reports whether a ConfigMap is an unpacked bundle, according to its name, label and owner.
 func IsUnpacked(cm *corev1.ConfigMap) bool {
 	return isName.MatchString(cm.Name) && cm.Labels[olmcore.LabelManaged] == "true" &&
 		slices.ContainsFunc(cm.OwnerReferences, func(r metav1.OwnerReference) bool {
@@ -51,7 +51,7 @@ func Retained(cm *corev1.ConfigMap, now time.Time) time.Duration {
 // plan may use the bundles of its own namespace and of global, the namespace of the global catalogs.
 func MayRefer(plan, bundle, global string) bool { return bundle == plan || bundle == global }
 
-// Referred returns the ConfigMaps that the steps of a plan reference.
+// Referred returns a set with the namespace and name of every ConfigMap that a step of a plan references.
 func Referred(plan *v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 	found := map[types.NamespacedName]bool{}
 	for _, s := range plan.Status.Plan {
@@ -65,8 +65,8 @@ func Referred(plan *v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 	return found
 }
 
-// Needed returns the unpacked bundles that the plans need. A plan needs the bundles that its steps reference, and the
-// bundles of its lookups.
+// Needed returns a set with the namespace and name of every unpacked bundle that one of the plans needs. A plan needs
+// the bundles that its steps reference, and the bundles of its lookups.
 func Needed(plans ...*v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 	needed := map[types.NamespacedName]bool{}
 	for _, plan := range plans {
@@ -79,7 +79,8 @@ func Needed(plans ...*v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 	return needed
 }
 
-// LookedUp returns the ConfigMap that a lookup is unpacked into, or the zero value if the lookup has no CatalogSource.
+// LookedUp returns the namespace and name of the ConfigMap for the unpacked bundle of a lookup. It returns the zero
+// value if the lookup has no CatalogSource.
 func LookedUp(lookup v1alpha1.BundleLookup) types.NamespacedName {
 	if lookup.CatalogSourceRef == nil {
 		return types.NamespacedName{}
@@ -106,8 +107,8 @@ const (
 	MessageNotStarted   = "unpack job not yet started"
 )
 
-// NewLookup returns the lookup of an operator's bundle image before it is unpacked. It returns an error if the
-// properties cannot be encoded.
+// NewLookup returns a lookup for the bundle image of an operator. Its conditions say that the image is not unpacked
+// yet. It returns an error if the properties cannot be encoded.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, ResolveSteps.
 func NewLookup(o olmcore.Operator, now time.Time) (v1alpha1.BundleLookup, error) {
@@ -121,7 +122,7 @@ func NewLookup(o olmcore.Operator, now time.Time) (v1alpha1.BundleLookup, error)
 	}, now), nil
 }
 
-// Again returns a copy of a lookup with the conditions of a lookup that is not unpacked yet.
+// Again returns a copy of a lookup whose conditions say that the bundle is not unpacked yet.
 func Again(lookup v1alpha1.BundleLookup, now time.Time) v1alpha1.BundleLookup {
 	again := *lookup.DeepCopy()
 	at := olmcore.Timestamp(now)

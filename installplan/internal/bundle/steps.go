@@ -75,8 +75,8 @@ type messageOfOLM string
 // Error returns the message.
 func (m messageOfOLM) Error() string { return string(m) }
 
-// About adds the name of the operator to an error of this package. A message of OLM is returned unchanged, because it
-// names the bundle already.
+// About adds the name of the operator to an error of this package. An error with the text of OLM is returned without
+// its wrapping, because it names the bundle already.
 func About(operator string, err error) error {
 	var ofOLM messageOfOLM
 	if errors.As(err, &ofOLM) {
@@ -132,7 +132,7 @@ type properties struct {
 	Properties []olmcore.Property `json:"properties"`
 }
 
-// EncodeProperties returns properties in the form that annotations and lookups contain.
+// EncodeProperties returns properties as JSON text. OLM writes this text to annotations and lookups.
 func EncodeProperties(list []olmcore.Property) (string, error) {
 	if len(list) == 0 {
 		return "{}", nil
@@ -141,7 +141,8 @@ func EncodeProperties(list []olmcore.Property) (string, error) {
 	return string(data), err
 }
 
-// DecodeProperties is the inverse of EncodeProperties. It returns nil for an empty text.
+// DecodeProperties returns the properties in a text that EncodeProperties or OLM created. It returns nil for an empty
+// text.
 func DecodeProperties(text string) ([]olmcore.Property, error) {
 	if text == "" {
 		return nil, nil
@@ -153,8 +154,8 @@ func DecodeProperties(text string) ([]olmcore.Property, error) {
 	return list.Properties, nil
 }
 
-// Literal returns the object itself as the manifest. Literal is a Manifest function. An unstructured object may contain
-// values of any Go type that can be encoded.
+// Literal encodes the object as the manifest of its step. Literal is a Manifest function. An unstructured object may
+// contain values of any Go type that can be encoded.
 func Literal(object olmcore.Object, bare bool) (text string, err error) {
 	var values map[string]any
 	if u, untyped := object.(*unstructured.Unstructured); untyped {

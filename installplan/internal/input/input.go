@@ -33,7 +33,7 @@ func NotEmpty(field, text string) error {
 	return nil
 }
 
-// Terminating reports whether one of the Namespaces is being deleted.
+// Terminating reports whether a Namespace in the list is being deleted.
 func Terminating(list olmcore.Observed[*corev1.Namespace]) bool {
 	return slices.ContainsFunc(list.Items, func(n *corev1.Namespace) bool {
 		return n != nil && (n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating)

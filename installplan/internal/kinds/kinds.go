@@ -25,7 +25,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Kind is a row of the table. A row defines how steps of one kind are applied. Package step applies all rows, and has
+// Kind defines how steps of one kind are applied. It is a row of a Table. Package step uses the rows, and has
 // additional rules for ClusterServiceVersions, Subscriptions, CustomResourceDefinitions and copies of pull Secrets.
 type Kind struct {
 	GVK        schema.GroupVersionKind
@@ -41,19 +41,20 @@ type Kind struct {
 	// ByController is true if the object is written with the permissions of the controller, even if the plan runs as a
 	// ServiceAccount.
 	ByController bool
-	// If Keep is nil, no field of the existing object is kept. If Immutable is nil, every field can change.
+	// Keep adds fields of the existing object to an update. If Keep is nil, no field is kept. Immutable finds an immutable
+	// field that an update would change. If Immutable is nil, every field can change.
 	Keep      Keep
 	Immutable Immutable
-	// Order is the position of the steps in a new plan, from 0. Kinds that are not in Known have the position
-	// OtherKinds.
+	// Order determines the position of the steps in a new plan: steps with a lower Order come first. The Order of kinds
+	// that are not in Known is OtherKinds.
 	Order int
-	// Word is the name of the kind in OLM's messages. FailedCreate and FailedUpdate are the formats of OLM's errors,
-	// with the name and the message as arguments. If they are empty, Explain uses the format of most kinds.
+	// Word is the name of the kind in OLM's messages. FailedCreate and FailedUpdate are the formats of OLM's errors, with
+	// the name and the message as arguments. If a format is empty, Explain uses the default format.
 	Word, FailedCreate, FailedUpdate string
 }
 
-// Immutable returns the name of an immutable field in which two objects differ. have is the existing object, and want
-// is the desired one. The name is empty if have can be updated to want.
+// Immutable returns the name of an immutable field in which two objects differ, or an empty string if there is none.
+// have is the existing object, and want is the desired one.
 type Immutable func(have, want map[string]any) string
 
 // Keep returns the desired object together with the fields of the existing object that a step must keep. have is the
@@ -256,7 +257,7 @@ func isEmpty(v any) bool {
 // OtherKinds is the Order of kinds that are not in Known.
 const OtherKinds = 8
 
-// OrderOf returns the position of a step in a new plan.
+// OrderOf returns the Order of the kind of a step. Steps with a lower Order come first in a new plan.
 func OrderOf(s *v1alpha1.Step) int {
 	if k, known := Known[s.Resource.Kind]; known {
 		return k.Order
@@ -270,8 +271,8 @@ func IsGeneric(s *v1alpha1.Step) bool {
 	return !known
 }
 
-// IsSupported reports whether steps may have a kind that is not in Known. supported contains the allowed kinds. If it
-// is nil, the kinds of Supported are allowed.
+// IsSupported reports whether steps may have the given kind, which is not in Known. supported contains the allowed
+// kinds. If supported is nil, the kinds of the table Supported are allowed.
 func IsSupported(supported []string, kind string) bool {
 	_, byDefault := Supported[kind]
 	return slices.Contains(supported, kind) || supported == nil && byDefault
@@ -290,7 +291,8 @@ func Of(gvk schema.GroupVersionKind) (k Kind, served bool) {
 	return Kind{}, false
 }
 
-// GVKOf returns the kind of a step's object according to the resource of the step. It does not read the manifest.
+// GVKOf returns the kind of the object of a step. It uses only the resource of the step, and does not read the
+// manifest.
 func GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
 	if k, known := Known[s.Resource.Kind]; known {
 		return k.GVK
@@ -298,7 +300,7 @@ func GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
 }
 
-// KeyOf returns the key of a step's object according to the resource of the step. It does not read the manifest.
+// KeyOf returns the key of the object of a step. It uses only the resource of the step, and does not read the manifest.
 // namespace is the namespace of the plan. ok is false if the kind is not served.
 func KeyOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomResourceDefinition) (key olmcore.Key, ok bool) {
 	gvk := GVKOf(s)
@@ -314,8 +316,8 @@ func KeyOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomRes
 	return key, known
 }
 
-// Served describes which parts of a kind the API server serves: its version, and the kind itself. Namespaced is true if
-// the kind is namespaced.
+// Served is the result of LookUp. Version is true if the API server serves the group and version of a kind. Kind is
+// true if it also serves the kind. Namespaced is true if the kind is namespaced.
 type Served struct {
 	Version, Kind, Namespaced bool
 }
@@ -354,8 +356,8 @@ func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return is[apiextensionsv1.Established] && is[apiextensionsv1.NamesAccepted]
 }
 
-// Explain returns OLM's message for an error of the API server. name is the name of the object. exists is true if the
-// error is about an update, and false if it is about a creation.
+// Explain returns the message of OLM for a write that the API server rejected. name is the name of the object, and
+// message is the error of the API server. exists is true for an update, and false for a creation.
 func (k Kind) Explain(name string, exists bool, message string) string {
 	verb, format := "creating", k.FailedCreate
 	if exists {

@@ -24,10 +24,11 @@ var ErrEmpty = errors.New("it is empty")
 // Manifest is the parsed manifest of a step, as JSON values.
 type Manifest struct {
 	Object map[string]any
-	// GVK is empty if the manifest does not contain the kind, as in manifests that OLM encodes from typed objects.
+	// GVK is the kind that the manifest names. GVK is empty if the manifest names none, as in manifests that OLM encodes
+	// from typed objects.
 	GVK  schema.GroupVersionKind
 	Name string
-	// Extra is true if more YAML documents follow.
+	// Extra is true if more YAML documents follow the parsed document.
 	Extra bool
 }
 
@@ -72,14 +73,14 @@ func looksLikeJSON(text string) bool {
 // Metadata returns the metadata of the object, or nil if there is none.
 func (m Manifest) Metadata() map[string]any { return Fields(m.Object, "metadata") }
 
-// Fields returns a field of an object that is an object itself, or nil if there is none.
+// Fields returns the value of a field if it is a JSON object, and otherwise nil.
 func Fields(object map[string]any, field string) map[string]any {
 	fields, _ := object[field].(map[string]any)
 	return fields
 }
 
-// Strings returns a copy of a string map in the metadata, for example of the labels. Values that are not strings are
-// omitted. The result is never nil.
+// Strings returns a copy of a map in the metadata, for example of the labels or annotations. Values that are not
+// strings are omitted. The result is never nil.
 func Strings(metadata map[string]any, field string) map[string]any {
 	values := Fields(metadata, field)
 	out := make(map[string]any, len(values))
@@ -194,7 +195,7 @@ type Ref struct {
 	Digest string `json:"digest,omitempty"`
 }
 
-// ParseRef parses a manifest that is a Ref. The result is false for any other manifest.
+// ParseRef parses a manifest that is a Ref. It returns false for any other manifest.
 func ParseRef(text string) (Ref, bool) {
 	if !strings.Contains(text, `"catalogSourceName`) {
 		return Ref{}, false

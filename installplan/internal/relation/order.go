@@ -27,7 +27,8 @@ import (
 // depend on it.
 const MaxGeneration = math.MaxInt32
 
-// Generation returns spec.generation of a plan if it determines the order of the plan, or 0.
+// Generation returns spec.generation of a plan, or 0 if it is not between 1 and MaxGeneration. A plan with the
+// generation 0 is neither earlier nor later than another plan.
 func Generation(plan *v1alpha1.InstallPlan) int {
 	g := plan.Spec.Generation
 	if g > 0 && g <= MaxGeneration {
@@ -46,9 +47,10 @@ func compareOrder(a, b *v1alpha1.InstallPlan) int {
 	)
 }
 
-// Later returns the later plans that supersede a plan, newest first. A later plan supersedes a plan if both contain a
-// package for which the plan has not applied all steps. A plan that names no packages is superseded by a later plan
-// that one of its owners references. Plans that are being deleted or were superseded are omitted.
+// Later returns the later plans that supersede a plan, newest first. A later plan supersedes an earlier plan if both
+// contain a package for which the earlier plan has not applied all steps. An earlier plan that names no packages is
+// superseded by a later plan that one of its owners references. Plans that are being deleted or were superseded are
+// omitted.
 func Later(
 	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (later []*v1alpha1.InstallPlan,
 ) {
@@ -73,8 +75,8 @@ func Later(
 	return later
 }
 
-// Earlier returns the earlier plans that must end before a plan gets its steps or starts, sorted by name. An earlier
-// plan waits for approval or is being installed, and the given plan is later than it.
+// Earlier returns the plans that must end before the given plan gets its steps or starts, sorted by name. These plans
+// wait for approval or are being installed, and the given plan supersedes them according to Later.
 func Earlier(
 	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (earlier []*v1alpha1.InstallPlan,
 ) {
@@ -90,7 +92,7 @@ func Earlier(
 	return earlier
 }
 
-// Unfinished returns the message of a plan that waits for these earlier plans.
+// Unfinished returns the message of a plan that waits for the given earlier plans.
 func Unfinished(earlier []*v1alpha1.InstallPlan) string {
 	names := make([]string, len(earlier))
 	for i, p := range earlier {
@@ -102,8 +104,8 @@ func Unfinished(earlier []*v1alpha1.InstallPlan) string {
 	return "InstallPlans " + strings.Join(names, ", ") + " are not finished"
 }
 
-// MayConcern reports whether another plan in the same namespace may be earlier or later than a plan. The two plans must
-// have a package in common, or one of them must name no package.
+// MayConcern reports whether two plans may have to run one after the other. Both must be in the same namespace. They
+// must have a package in common, or one of them must name no package.
 func MayConcern(plan, other *v1alpha1.InstallPlan) bool {
 	if plan.Namespace != other.Namespace || plan.UID == other.UID {
 		return false
@@ -116,7 +118,7 @@ func MayConcern(plan, other *v1alpha1.InstallPlan) bool {
 // HasSteps reports whether the status of a plan contains steps.
 func HasSteps(plan *v1alpha1.InstallPlan) bool { return len(plan.Status.Plan) > 0 }
 
-// Shared returns those of the given packages that a plan also contains.
+// Shared returns the packages in the given list that a plan also contains.
 func Shared(packages []string, plan *v1alpha1.InstallPlan) (shared []string) {
 	if len(packages) == 0 {
 		return nil
@@ -145,8 +147,8 @@ func hasOpenSteps(plan *v1alpha1.InstallPlan, packages []string) bool {
 	})
 }
 
-// VersionsOf returns the names of all ClusterServiceVersions of a plan. The value is true for a version of one of the
-// packages, and for a version whose package is not known.
+// VersionsOf returns a map with the name of every ClusterServiceVersion in the steps of a plan. The value is true if
+// the version belongs to one of the given packages, or if its package is unknown.
 func VersionsOf(plan *v1alpha1.InstallPlan, packages []string) map[string]bool {
 	versions := map[string]bool{}
 	for _, s := range plan.Status.Plan {
@@ -159,22 +161,31 @@ func VersionsOf(plan *v1alpha1.InstallPlan, packages []string) map[string]bool {
 	return versions
 }
 
-// TakenOver returns the ClusterServiceVersions of a plan. The value of a version is true if a later plan that has
-// started contains its package. That later plan replaces the version, so the plan applies no more steps for it. all is
-// true if every version of the plan is replaced.
+// TakenOver returns a map with the name of every ClusterServiceVersion in the steps of a plan. The value is true if a
+// later plan that has started replaces the version. The earlier plan then applies no more steps for the version. all is
+// true if every version is replaced.
+//
+// A later plan replaces the versions of its packages, and versions whose package is unknown. The map is nil if no later
+// plan that has started shares a package with the plan.
 func TakenOver(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan) (versions map[string]bool, all bool) {
 	return versionsIn(plan, packagesOfLater(plan, plans, true))
 }
 
-// Outdated is like TakenOver, but for a failed plan. Later plans do not wait for a failed plan, so they replace its
-// versions even before they start. Two more kinds of versions are outdated:
-//   - If a Subscription references a plan of a higher generation, the versions of its package are outdated. These
-//     versions stay outdated if the later plan is deleted.
-//   - If another version of the namespace replaces a version, the replaced version is outdated. This does not depend on
-//     the plan and the Subscription that installed the successor.
+// Outdated returns a map with the name of every ClusterServiceVersion in the steps of a failed plan. The value is true
+// if the version is outdated. The plan does not retry the steps of an outdated version. all is true if every version is
+// outdated. The map may be nil if no version is outdated. csvs contains all ClusterServiceVersions of the namespace.
 //
-// A version that its Subscription waits for, and that no later plan replaces, is not outdated. csvs contains all
-// ClusterServiceVersions of the namespace.
+// A version is outdated in these cases:
+//   - A later plan with steps contains the package of the version. The later plan need not have started, because it
+//     does not wait for a failed plan.
+//   - A Subscription to the package references a plan of a higher generation. The version stays outdated if that plan
+//     is deleted.
+//   - A ClusterServiceVersion that does not belong to the plan replaces the version, directly or through other
+//     versions. It does not matter which plan and Subscription installed the successor.
+//
+// The first two cases do not apply while a Subscription to the package waits for the version in the failed plan. This
+// requires that every later plan for the package skips its own version. If one of the two cases applies to any package
+// of the plan, versions whose package is unknown are outdated too.
 func Outdated(
 	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, csvs []*v1alpha1.ClusterServiceVersion,
 ) (versions map[string]bool, all bool) {
@@ -307,11 +318,11 @@ func isReferencedByOwner(later, plan *v1alpha1.InstallPlan, subscriptions []*v1a
 	})
 }
 
-// SupersededBy returns the message of a plan that is superseded by the plan with the name later.
+// SupersededBy returns the message of a superseded plan. later is the name of the plan that supersedes it.
 func SupersededBy(later string) string { return "superseded by InstallPlan " + later }
 
-// Supersede changes the status of a plan that ends before or while it is installed. The phase becomes Failed, and the
-// condition Installed gets the reason Superseded.
+// Supersede marks a plan as superseded in the given status. The phase becomes Failed, and the condition Installed gets
+// the reason Superseded. Use it for a plan that is not finished.
 func Supersede(status *v1alpha1.InstallPlanStatus, message string, now time.Time) {
 	at := olmcore.Timestamp(now)
 	status.Phase, status.Message = v1alpha1.InstallPlanPhaseFailed, message
@@ -327,8 +338,8 @@ func IsSuperseded(plan *v1alpha1.InstallPlan) bool {
 		plan.Status.GetCondition(v1alpha1.InstallPlanInstalled).Reason == report.Superseded
 }
 
-// PackagesOf returns the packages that a plan installs. They are listed in the annotation Packages of the plan, or else
-// in the properties of its ClusterServiceVersions.
+// PackagesOf returns the packages that a plan installs. It reads them from the annotation Packages of the plan. If that
+// is empty, it reads them from the properties of the ClusterServiceVersions in the steps.
 func PackagesOf(plan *v1alpha1.InstallPlan) (packages []string) {
 	if packages = list(plan, Packages); len(packages) > 0 {
 		return packages

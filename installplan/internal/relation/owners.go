@@ -14,12 +14,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Relate changes a plan: it adds owner references to the Subscriptions in owners, and labels with the packages of the
-// Subscriptions in involved. Annotations record the owners and the packages. The recorded packages include
-// dependencies, which may not have a Subscription yet.
+// Relate adds owner references, component labels and annotations to the given plan. The plan gets an owner reference to
+// each Subscription in owners. It gets a component label for the package of each Subscription in involved, and for each
+// package in dependencies. A dependency may not have a Subscription yet. The annotations Contributors and Packages
+// record the owners and the packages.
 //
-// Relate removes duplicate references, but no others. The list of Subscriptions may be stale. So a reference with the
-// name of an owner, but another UID, may be to the live Subscription. The garbage collector reads live objects, and
+// Relate removes duplicate owner references, but no others. A reference to an owner's name with another UID is kept:
+// the list of Subscriptions may be stale, so the reference may be to the live Subscription. The garbage collector
 // removes references to deleted Subscriptions.
 func Relate(plan *v1alpha1.InstallPlan, owners, involved []*v1alpha1.Subscription, dependencies ...string) {
 	uids, packages := list(plan, Contributors), append(list(plan, Packages), dependencies...)
@@ -74,7 +75,7 @@ func unlabelled(plan *v1alpha1.InstallPlan, involved []*v1alpha1.Subscription) (
 	})
 }
 
-// Repair contains the corrections that the relations of a plan need.
+// Repair contains the corrections of the owner references, component labels and approval of a plan. Check returns it.
 type Repair struct {
 	// Needed is true if an owner reference, a component label or the approval must be changed.
 	Needed bool
@@ -87,8 +88,9 @@ type Repair struct {
 	owners, involved []*v1alpha1.Subscription
 }
 
-// Check compares the relations of a plan with the relations that its Subscriptions require. proven contains additional
-// Subscriptions that should own the plan.
+// Check returns the corrections of owner references, component labels and approval that a plan needs because of the
+// given Subscriptions. proven contains Subscriptions that should own the plan, in addition to those for which MustOwn
+// returns true.
 func Check(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, proven ...*v1alpha1.Subscription) Repair {
 	r := Repair{owners: proven, ToManual: mustBeManual(plan, subscriptions)}
 	for _, s := range subscriptions {
@@ -117,8 +119,8 @@ func mustBeManual(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscrip
 		})
 }
 
-// Update returns a copy of the plan with all corrections of the Repair, and the cause of the write. The cause has a
-// reason of package installplan.
+// Update returns a copy of the plan with all corrections, and the cause of the write. The reason of the cause is a
+// constant of package installplan.
 func (r Repair) Update(plan *v1alpha1.InstallPlan) (after *v1alpha1.InstallPlan, cause olmcore.Cause) {
 	after = plan.DeepCopy()
 	Relate(after, r.owners, r.involved)
@@ -131,13 +133,13 @@ func (r Repair) Update(plan *v1alpha1.InstallPlan) (after *v1alpha1.InstallPlan,
 	return after, Repaired("owner references, labels or finalizer were incomplete")
 }
 
-// Ties is an index of the Subscriptions of a namespace. The keys of a Subscription are all values by which a plan may
-// be related to it:
+// Ties is an index of the Subscriptions of a namespace. Of uses it to find the Subscriptions of a plan. The index
+// contains a Subscription under each of these values:
 //   - its name, UID, package and currentCSV
-//   - the names and UIDs of the plans that it references or that created it
+//   - the name and UID of the plan that it references, and the name of the plan that created it
 type Ties map[string][]*v1alpha1.Subscription
 
-// NewTies returns the Ties of the Subscriptions of a namespace. No Subscription may be nil.
+// NewTies returns an index of the Subscriptions of a namespace. No Subscription may be nil.
 func NewTies(subscriptions []*v1alpha1.Subscription) Ties {
 	ties := Ties{}
 	for _, s := range subscriptions {
@@ -154,9 +156,13 @@ func NewTies(subscriptions []*v1alpha1.Subscription) Ties {
 	return ties
 }
 
-// Of returns the Subscriptions that may be related to a plan, sorted by name. They reference the plan, were created by
-// it, own it, have the name of an owner, or are among its Contributors. If the plan is not Complete, Of also returns
-// the Subscriptions for its packages and versions, and the Subscriptions that its steps create.
+// Of returns the Subscriptions that may be related to a plan, sorted by name. A Subscription is returned in these
+// cases:
+//   - It references the plan, or was created by the plan.
+//   - It owns the plan, or has the name of an owner.
+//   - Its UID is in the annotation Contributors of the plan.
+//   - The plan is not Complete, and contains the package or version of the Subscription, or a step that creates the
+//     Subscription.
 func (t Ties) Of(plan *v1alpha1.InstallPlan) []*v1alpha1.Subscription {
 	found := make([]*v1alpha1.Subscription, 0, 8)
 	add := func(values ...string) {

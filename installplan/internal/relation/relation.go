@@ -33,7 +33,7 @@ const (
 	Packages     = olmcore.KeyPrefix + "packages"
 	// ContentHash is the annotation of a plan with the hash of its content.
 	ContentHash = olmcore.KeyPrefix + "content-hash"
-	// Finalizer is the finalizer that keeps a plan until its cleanup is done.
+	// Finalizer is the finalizer that keeps a deleted plan until its cleanup is done.
 	Finalizer = "operators.coreos.com/installplan-cleanup"
 )
 
@@ -41,14 +41,15 @@ const (
 // reference a plan that does not exist.
 const OrphanGrace = 5 * time.Minute
 
-// RefersTo reports whether the status of a Subscription references the plan, by name and, if it has one, by UID.
+// RefersTo reports whether the status of a Subscription references the plan. The name must match. The namespace and the
+// UID must also match if the reference contains them.
 func RefersTo(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	ref := s.Status.InstallPlanRef
 	return ref != nil && ref.Name == plan.Name && (ref.Namespace == "" || ref.Namespace == plan.Namespace) &&
 		(ref.UID == "" || ref.UID == plan.UID)
 }
 
-// RefersExactly reports whether the status of a Subscription references the plan by its name and UID.
+// RefersExactly reports whether the status of a Subscription references the plan by name and UID.
 func RefersExactly(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	return RefersTo(s, plan) && s.Status.InstallPlanRef.UID == plan.UID
 }
@@ -63,15 +64,17 @@ func Needs(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	return ref.Name == plan.Name || plan.UID != "" && ref.UID == plan.UID
 }
 
-// HasVersion reports whether the version that a Subscription follows is installed. Such a Subscription waits for no
-// plan.
+// HasVersion reports whether status.currentCSV of a Subscription is installed. Such a Subscription waits for no plan.
 func HasVersion(s *v1alpha1.Subscription) bool {
 	status := &s.Status
 	return status.State == v1alpha1.SubscriptionStateAtLatest && status.CurrentCSV != "" && status.InstalledCSV == status.CurrentCSV
 }
 
-// Involves reports whether a plan contains the version or package of a Subscription, or is referenced by the
-// Subscription, or created it.
+// Involves reports whether a plan belongs to a Subscription. It returns true in these cases:
+//   - The Subscription references the plan, or was created by the plan.
+//   - The plan is not finished, and contains status.currentCSV of the Subscription.
+//   - The plan is not finished, and skipped the creation of another Subscription to the same package. The Subscription
+//     has no currentCSV yet.
 func Involves(plan *v1alpha1.InstallPlan, s *v1alpha1.Subscription) bool {
 	return RefersTo(s, plan) || s.Annotations[GeneratedBy] == plan.Name || takesPlaceInPlan(plan, s) ||
 		!Terminal(plan) && s.Status.CurrentCSV != "" && slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV)
@@ -97,12 +100,13 @@ func GeneratedPackage(s *v1alpha1.Step) string {
 	return name
 }
 
-// MustOwn reports whether a Subscription must own a plan, because the plan was created for the Subscription.
+// MustOwn reports whether a Subscription must own a plan. This is the case if the plan involves the Subscription, or if
+// the annotation Contributors of the plan contains the UID of the Subscription.
 func MustOwn(plan *v1alpha1.InstallPlan, s *v1alpha1.Subscription) bool {
 	return s.UID != "" && (Involves(plan, s) || slices.Contains(list(plan, Contributors), string(s.UID)))
 }
 
-// PackageOf returns the package that a Subscription follows, or an empty string if it has no spec.
+// PackageOf returns the package that a Subscription follows, or an empty string if the Subscription has no spec.
 func PackageOf(s *v1alpha1.Subscription) string {
 	if s.Spec == nil {
 		return ""
@@ -120,12 +124,13 @@ func Terminal(plan *v1alpha1.InstallPlan) bool {
 	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete || plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed
 }
 
-// Repaired returns the cause of a write that completes the relations of a plan.
+// Repaired returns the cause of a write that corrects the owner references, labels, annotations or finalizer of a plan.
 func Repaired(message string) olmcore.Cause {
 	return olmcore.Cause{Reason: report.RelationRepaired, Message: message}
 }
 
-// AskForApproval changes a plan so that it waits for approval. It returns the cause of that write.
+// AskForApproval sets the approval of the given plan to Manual, and withdraws an approval. It returns the cause of the
+// write.
 func AskForApproval(plan *v1alpha1.InstallPlan) olmcore.Cause {
 	plan.Spec.Approval, plan.Spec.Approved = v1alpha1.ApprovalManual, false
 	return olmcore.Cause{Reason: report.ManualOwner, Message: "a Subscription that owns the plan requires manual approval"}
@@ -136,13 +141,13 @@ func WantsManual(s *v1alpha1.Subscription) bool {
 	return s.DeletionTimestamp == nil && s.Spec != nil && s.Spec.InstallPlanApproval == v1alpha1.ApprovalManual
 }
 
-// Untouched reports whether no step of the plan can have been applied. status.startTime is written before the first
-// step is applied. So if status.startTime is set, an applied object may exist that the status does not report yet.
+// Untouched reports whether the plan has certainly applied no step. status.startTime is written before the first step
+// is applied. So if status.startTime is set, a step may have been applied that the status does not report yet.
 func Untouched(plan *v1alpha1.InstallPlan) bool {
 	return plan.Status.StartTime == nil && !Applied(plan)
 }
 
-// Applied reports whether a step of the plan has another status than Unknown.
+// Applied reports whether at least one step of the plan has a status other than Unknown.
 func Applied(plan *v1alpha1.InstallPlan) bool {
 	return slices.ContainsFunc(plan.Status.Plan, func(s *v1alpha1.Step) bool { return s != nil && s.Status != v1alpha1.StepStatusUnknown })
 }
@@ -152,14 +157,14 @@ func HasFinalizer(plan *v1alpha1.InstallPlan) bool {
 	return slices.Contains(plan.Finalizers, Finalizer)
 }
 
-// AddFinalizer changes a plan so that it has Finalizer.
+// AddFinalizer adds Finalizer to the finalizers of the given plan.
 func AddFinalizer(plan *v1alpha1.InstallPlan) {
 	if !HasFinalizer(plan) {
 		plan.Finalizers = append(plan.Finalizers, Finalizer)
 	}
 }
 
-// RemoveFinalizer changes a plan so that it does not have Finalizer.
+// RemoveFinalizer removes Finalizer from the finalizers of the given plan.
 func RemoveFinalizer(plan *v1alpha1.InstallPlan) {
 	plan.Finalizers = slices.DeleteFunc(plan.Finalizers, func(f string) bool { return f == Finalizer })
 	if len(plan.Finalizers) == 0 {
@@ -194,7 +199,8 @@ const Account = olmcore.KeyPrefix + "service-account"
 
 // AccountChange returns the reason why a plan must not continue after its ServiceAccount changed. It returns an empty
 // string if the plan may continue. now is the current account, or nil for the controller. A plan that was created
-// without an account, or whose account is not known, may continue with any account, because it gets fewer permissions.
+// without an account, or whose account is not known, may continue with any account. An account only reduces the
+// permissions of such a plan.
 //
 // Accounts are compared by namespace and name, because permissions are bound to these. So an account that was deleted
 // and created again is treated as the same account.
@@ -235,8 +241,8 @@ func managing(groups []*operatorsv1.OperatorGroup) []*operatorsv1.OperatorGroup 
 }
 
 // AccountOf returns the ServiceAccount that plans of a namespace run as, or nil for the controller. If the
-// OperatorGroups do not determine it, problem says why. OperatorGroups without target namespaces in their status are
-// ignored.
+// OperatorGroups do not determine the account, problem contains the reason. OperatorGroups without target namespaces in
+// their status are ignored.
 //
 // Source: operator-lifecycle-manager pkg/lib/scoped, queryServiceAccountFromNamespace.
 func AccountOf(groups []*operatorsv1.OperatorGroup) (account *corev1.ObjectReference, problem string) {

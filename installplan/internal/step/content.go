@@ -349,9 +349,9 @@ func versionReference(name string) metav1.OwnerReference {
 	}
 }
 
-// Owners returns the owner references to ClusterServiceVersions in a manifest, one for each name, with their flags
-// and without UIDs. Other owner references are omitted: their UIDs belong to another cluster, so the garbage
-// collector would delete the object.
+// Owners returns the owner references to ClusterServiceVersions in a manifest, without UIDs. If several references have
+// the same name, Owners returns only the first. Other owner references are omitted, because their UIDs belong to
+// another cluster. With such a UID, the garbage collector would delete the object.
 func Owners(m manifest.Manifest) (refs []metav1.OwnerReference) {
 	list, _ := m.Metadata()["ownerReferences"].([]any)
 	for _, entry := range list {

@@ -30,8 +30,8 @@ type Evaluation struct {
 	// Verdicts contains the verdicts about the steps in plan order, followed by those about bundle lookups that are
 	// not unpacked.
 	Verdicts []Verdict
-	// Targets contains the objects that the steps describe, in plan order. Steps that are Done according to their status
-	// are omitted.
+	// Targets contains the objects that the steps describe, in plan order. A step has no Target if its Verdict is known
+	// without reading its manifest, or if it describes no valid object.
 	Targets []*Target
 	// Diagnostics contains the diagnostics about the steps.
 	Diagnostics []olmcore.Diagnostic
@@ -214,8 +214,8 @@ func path(i int) string { return fmt.Sprintf("status.plan[%d]", i) }
 // Refused reports whether a step prevents the whole plan from being applied.
 func (e Evaluation) Refused() bool { return slices.ContainsFunc(e.Verdicts, Verdict.Refused) }
 
-// Statuses returns the new status of each step. An object that is being created is recorded as NotPresent. If a step is
-// refused, nothing is created, and no creation is recorded.
+// Statuses returns the new status of each step. The status is NotPresent if an action creates the object of the step.
+// If any step is refused, no action runs, so no status changes to NotPresent.
 func (e Evaluation) Statuses() []v1alpha1.StepStatus {
 	held := e.Refused()
 	statuses := make([]v1alpha1.StepStatus, len(e.plan.Status.Plan))
@@ -229,7 +229,7 @@ func (e Evaluation) Statuses() []v1alpha1.StepStatus {
 	return statuses
 }
 
-// Actions returns the actions in plan order. It returns none if a step is refused.
+// Actions returns the actions of all steps in plan order, or nil if a step is refused.
 func (e Evaluation) Actions() (actions []olmcore.Action) {
 	if e.Refused() {
 		return nil

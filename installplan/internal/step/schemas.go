@@ -20,13 +20,14 @@ import (
 // maxVerdicts limits the custom resources that a message names.
 const maxVerdicts = 100
 
-// SchemaChange is an installplan.SchemaChange.
+// SchemaChange requests the validation of custom resources against a changed schema. Its fields are those of
+// installplan.SchemaChange.
 type SchemaChange struct {
 	Before, After *apiextensionsv1.CustomResourceDefinition
 	Versions      []string
 }
 
-// ResourceVerdict is an installplan.ResourceVerdict.
+// ResourceVerdict is the result of validating one custom resource. Its fields are those of installplan.ResourceVerdict.
 type ResourceVerdict struct {
 	CustomResourceDefinition, Version string
 	Namespace, Name                   string

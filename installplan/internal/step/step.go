@@ -26,9 +26,9 @@ const (
 	Pending Outcome = iota
 	// Done means that the object exists as the step describes it.
 	Done
-	// Waiting means that the cluster must do something first.
+	// Waiting means that the step waits for the cluster, for example until a CustomResourceDefinition is established.
 	Waiting
-	// Blocked means that the step cannot be applied in the current state of the cluster.
+	// Blocked means that the step cannot be applied until something in the cluster changes.
 	Blocked
 	// Invalid means that the step can never be applied.
 	Invalid
@@ -39,14 +39,14 @@ type Verdict struct {
 	Outcome Outcome
 	// Message explains why the step is not applied. Message may be empty for Pending and Done.
 	Message string
-	// Status is recorded for the step, unless an action creates its object. If Status is empty, a Done step becomes
-	// Present or Created, and any other step keeps its recorded status.
+	// Status is the new status of the step. If an action creates the object of the step, NotPresent is recorded instead.
+	// If Status is empty, a Done step becomes Present or Created, and any other step keeps its recorded status.
 	Status v1alpha1.StepStatus
 	// Deadline is the time at which a Waiting step becomes Blocked, or at which a Blocked step became Blocked. The zero
 	// time means never.
 	Deadline time.Time
-	// NotServed is true if the step is refused because the API of its kind is not served. Follows is true if the step is
-	// Waiting only until a CustomResourceDefinition of the plan is established.
+	// NotServed is true if the step is refused because its kind is not served or not supported. Follows is true if the
+	// step waits only until a CustomResourceDefinition of the plan is established.
 	NotServed, Follows bool
 	// Action is the write of the step's object, or nil.
 	Action olmcore.Action
@@ -83,8 +83,8 @@ type Target struct {
 	Kind kinds.Kind
 	// Versions contains the names of the ClusterServiceVersions that need the object.
 	Versions []string
-	// Steps contains the positions of the steps in the plan, in ascending order. Recorded is the recorded status of the
-	// first step.
+	// Steps contains the positions of the steps in the plan, in ascending order. Recorded is the status of the first of
+	// these steps according to the plan.
 	Steps    []int
 	Recorded v1alpha1.StepStatus
 	Verdict  Verdict

@@ -81,8 +81,8 @@ func (d definition) served() Verdict {
 	return v
 }
 
-// Recorded splits the annotations of a definition. entries contains those that record ClusterServiceVersions, and
-// others contains the rest. Neither is nil.
+// Recorded splits the annotations of a definition into two maps. entries contains the annotations with AlongsidePrefix,
+// and others contains the rest. Neither map is nil.
 func Recorded(crd *apiextensionsv1.CustomResourceDefinition) (entries, others map[string]string) {
 	entries, others = map[string]string{}, map[string]string{}
 	for key, value := range crd.Annotations {

@@ -22,8 +22,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is the input of Evaluate. Lists are complete, contain each object once, and contain no nil. Fields without a
-// comment are those of installplan.Input and installplan.Config.
+// Input is the input of Evaluate. Lists are complete, contain each object once, and contain no nil. A field without a
+// comment has the meaning of the same field of installplan.Input or installplan.Config.
 type Input struct {
 	Now  time.Time
 	Plan *v1alpha1.InstallPlan
@@ -37,7 +37,7 @@ type Input struct {
 	Alongside                 []*v1alpha1.ClusterServiceVersion
 	Announced                 []types.NamespacedName
 	CustomResourceDefinitions []*apiextensionsv1.CustomResourceDefinition
-	// APIServices is incomplete if the APIServices were not read.
+	// APIServices contains the APIServices in installplan.Input. Its Complete is false if the APIServices were not read.
 	APIServices     olmcore.Observed[*apiregistrationv1.APIService]
 	CustomResources []ResourceVerdict
 	Objects         []olmcore.Object
@@ -47,8 +47,8 @@ type Input struct {
 	LastRun         olmcore.LastResults
 	Memory          *Memory
 
-	// TakenOver contains the names of the ClusterServiceVersions that a later plan replaces. Their open steps are not
-	// applied.
+	// TakenOver contains the ClusterServiceVersions of the plan by name. The value is true if the plan must not install
+	// the version any more. The steps of such a version are skipped, unless they are done.
 	TakenOver map[string]bool
 
 	OLMNamespace, GlobalNamespace                      string
