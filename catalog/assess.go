@@ -20,7 +20,7 @@ import (
 type Assessment struct {
 	// Recorded is the state in the recorded conditions. State is the observed state.
 	Recorded, State State
-	// Pods contains all Pods that belong, or claim to belong, to the catalog, sorted by name.
+	// Pods contains all Pods that the CatalogSource owns or that have its labels, sorted by name.
 	Pods []PodReport
 	// Replicas is the configured number of Pods. It is 0 for a registry at spec.address. Ready is the number of Pods that
 	// serve.
@@ -55,8 +55,8 @@ type PodReport struct {
 	// Ready is true if the Ready condition of the Pod is True.
 	Ready bool
 	Class Class
-	// NodeState is the state of the Pod's Node. NodeSince is when the Node entered the state, or an earlier time if that
-	// is not recorded. NodeState is empty for foreign and terminated Pods.
+	// NodeState is the state of the Pod's Node. NodeSince is the time at which the Node entered the state, or an earlier
+	// time if the exact time is unknown. NodeState is empty for foreign and terminated Pods.
 	NodeState NodeState
 	NodeSince time.Time
 	// Reason explains why a Pod of ClassLost is lost, or why a Pod of ClassUnhealthy does not become ready.

@@ -53,8 +53,8 @@ type Config struct {
 	NodeUnreachableGrace time.Duration `json:"nodeUnreachableGrace,omitempty"`
 	// NodeNotReadyGrace is the time for which a Node may be not ready before its Pods are lost.
 	NodeNotReadyGrace time.Duration `json:"nodeNotReadyGrace,omitempty"`
-	// NodeGoneGrace is the time for which a Node may be missing before its Pods are lost. A ready Pod is lost
-	// olmcore.ClockTolerance later, because a stale cache may not contain a new Node yet.
+	// NodeGoneGrace is the time for which a Node may be missing before its Pods are lost. For a ready Pod,
+	// olmcore.ClockTolerance is added, because a stale cache may not contain a new Node yet.
 	NodeGoneGrace time.Duration `json:"nodeGoneGrace,omitempty"`
 	// ForceDelete selects the lost Pods that are deleted with a grace period of 0. Empty means ForceDeleteNodeLost. The
 	// annotation olmcore/force-delete-policy of a CatalogSource overrides it.
@@ -76,8 +76,8 @@ type Config struct {
 	WorkloadUserID int64 `json:"workloadUserID,omitempty"`
 	// StartupFailureThreshold is the number of startup probes that may fail before the registry is restarted. There is one
 	// probe every 10 seconds. Increase the threshold for large catalogs, which load slowly. A change of the threshold
-	// rolls out new Pods. A Pod that is not ready is replaced after 10 minutes, or after twice the time of the probes if
-	// that is longer.
+	// rolls out new Pods. A Pod that does not become ready is replaced after 10 minutes, or after 20 seconds for each
+	// probe if that is longer. That time is at most two days.
 	StartupFailureThreshold int32 `json:"startupFailureThreshold,omitempty"`
 	// GlobalCatalogNamespace is the namespace whose CatalogSources serve all namespaces. Empty means "olm". Package
 	// controllers sets this field from Options.GlobalNamespace, so a configuration file cannot set another value.
@@ -100,7 +100,7 @@ var spreadConstraints = map[Spread]corev1.UnsatisfiableConstraintAction{
 }
 
 // ForceDeletePolicy selects the Pods that are deleted with a grace period of 0. Pods that have finished are always
-// deleted in this way.
+// deleted with a grace period of 0.
 type ForceDeletePolicy string
 
 // Force delete policies. No replacement waits for a forced deletion.

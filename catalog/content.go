@@ -29,8 +29,8 @@ func Address(source *v1alpha1.CatalogSource) string {
 }
 
 // Content returns an identifier of the content that the registry Pods of a CatalogSource serve: the digest of their
-// image, or the version of the ConfigMap. The identifier is empty for a CatalogSource with spec.address, if no Pod is
-// ready, and while ready Pods serve different content. If settled is true, no Pod with other content is still being
+// image, or the version of the ConfigMap. The identifier is empty if the content comes from spec.address, if no Pod is
+// ready, or if ready Pods serve different content. If settled is true, no Pod with other content is still being
 // deleted, so every new connection reads this content.
 func Content(in Input) (content string, settled bool) {
 	if in.CatalogSource == nil {

@@ -20,7 +20,7 @@ import (
 // contains the resourceVersion of the CatalogSource.
 //
 // The kept Pod is also annotated with a number. A Pod that serves is deleted only if the kept Pod serves and has a
-// higher number. So a manager with a stale cache cannot delete the kept Pod. Its deletion would contain the
+// higher number. So a manager with a stale cache cannot delete the kept Pod, because its delete request contains the
 // resourceVersion that the Pod had before the number was written.
 const AnnotationKeptPod = olmcore.KeyPrefix + "kept-pod"
 

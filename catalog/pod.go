@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Class is the class of a registry Pod. The class determines whether the Pod counts as a replica, and when the Pod is
-// replaced and removed.
+// Class is the class of a registry Pod. The class determines whether the Pod is one of the replicas, and when the Pod
+// is replaced and removed.
 type Class string
 
 // Pod classes. A Pod has exactly one: the first row of podClasses that matches.

@@ -6,22 +6,22 @@ import "github.com/olmcore/olm/catalog/internal/registry"
 
 // Types of the conditions in status.conditions that Reconcile owns. It does not change conditions of other types.
 const (
-	// ConditionAvailable reports whether a registry Pod serves. For an address, it reports whether the client is
-	// connected. Its message lists the Pods and their Nodes.
+	// ConditionAvailable reports whether a registry Pod serves. If the CatalogSource uses spec.address, it reports whether
+	// the client is connected to that address. The message usually lists the Pods and their Nodes, or the address.
 	ConditionAvailable = "Available"
 	// ConditionProgressing reports whether Pods are being started, replaced or rolled out. If its status is False, its
 	// reason explains why.
 	ConditionProgressing = "Progressing"
 	// ConditionDegraded reports whether the catalog has problems. Its message lists all of them.
 	ConditionDegraded = "Degraded"
-	// ConditionConnected is present only while a client that should be connected is not. Its status is False, and its
-	// message describes how the failure began.
+	// ConditionConnected is present only while the gRPC client cannot connect to a registry that should answer. Its status
+	// is False, and its message usually contains the first error.
 	ConditionConnected = "Connected"
 	// ConditionUpdatePolled reports the result of the last poll of the image. The condition is absent if the spec does not
 	// configure polls.
 	ConditionUpdatePolled = "UpdatePolled"
 	// ConditionReplicasSpread reports whether the replicas run on as many Nodes as possible. The condition is absent if
-	// the catalog has one replica.
+	// the catalog has one replica or runs no Pods.
 	ConditionReplicasSpread = "ReplicasSpread"
 )
 
@@ -101,16 +101,16 @@ const (
 	ReasonRefill = "Refill"
 	// ReasonComplete means that as many Pods are ready as configured.
 	ReasonComplete = "Complete"
-	// ReasonBackOff means that a Pod failed and the next attempt waits. Check the logs of the Pod.
+	// ReasonBackOff means that a Pod failed, and the next Pod is created after a backoff. Check the logs of the Pod.
 	ReasonBackOff = "BackOff"
 	// ReasonProgressDeadlineExceeded means that the new Pods did not become ready in time. The old Pods continue to
 	// serve. Check the new Pods, or undo the change of the spec.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
-	// ReasonWaitingForNodes means that the kubelet of a Node does not report, or no Node is usable. The Pods of a Node are
-	// replaced when its grace period ends.
+	// ReasonWaitingForNodes means that the unready Pods are on Nodes that are missing, unreachable or not ready, or no
+	// Node is usable. A Pod is replaced after the grace period of its Node, but not while no Node is usable.
 	ReasonWaitingForNodes = "WaitingForNodes"
-	// ReasonPodRejected means that the API server rejected a new Pod. The next attempt waits for the backoff. Correct the
-	// problem that the message names. ConditionDegraded also has this reason.
+	// ReasonPodRejected means that the API server rejected a new Pod. The creation of the Pod is retried with backoff. Fix
+	// the problem that the message reports. ConditionDegraded may have this reason, too.
 	ReasonPodRejected = "PodRejected"
 )
 
@@ -118,8 +118,8 @@ const (
 const (
 	// ReasonAsExpected means that nothing needs attention.
 	ReasonAsExpected = "AsExpected"
-	// ReasonReplicasUnavailable means that fewer Pods are ready than configured. No other cause is known yet. The catalog
-	// usually recovers without intervention.
+	// ReasonReplicasUnavailable means that fewer Pods are ready than configured, and the cause is not known yet. The
+	// catalog usually recovers without intervention.
 	ReasonReplicasUnavailable = "ReplicasUnavailable"
 	// ReasonNodeLost means that Pods are lost because of their Node. The Pods are replaced. Repair the Node.
 	ReasonNodeLost = "NodeLost"
@@ -159,8 +159,8 @@ const (
 	// ReasonNotRead means that the objects of a kind were not read. Missing objects of that kind are not created.
 	// Configure the Reader to read the kind.
 	ReasonNotRead = "NotRead"
-	// ReasonServiceAccountShared means that the ServiceAccount with the name of the catalog is unmanaged or owned by
-	// another. The Pods use that ServiceAccount, but it is not changed. Add the pull secrets to it yourself.
+	// ReasonServiceAccountShared means that the ServiceAccount that the catalog needs is unmanaged or owned by another.
+	// The Pods use this ServiceAccount, but it is not changed. Add the Secrets in spec.secrets to its imagePullSecrets.
 	ReasonServiceAccountShared = "ServiceAccountShared"
 	// ReasonHAConfigInvalid means that an annotation of the CatalogSource has an invalid value and is ignored. Correct the
 	// annotation.
@@ -177,14 +177,15 @@ const (
 	ReasonPodTerminated = "PodTerminated"
 	// ReasonPodStuck means that the Pod does not start on its Node.
 	ReasonPodStuck = "PodStuck"
-	// ReasonPodOutdated means that the Pod was created from another spec.
+	// ReasonPodOutdated means that the Pod does not match the current spec of the CatalogSource, or the current content of
+	// its ConfigMap.
 	ReasonPodOutdated = "PodOutdated"
 	// ReasonPodDisrupted means that the Pod is about to be evicted.
 	ReasonPodDisrupted = "PodDisrupted"
 	// ReasonPodSurplus means that enough other Pods serve, and they are preferred to this Pod.
 	ReasonPodSurplus = "PodSurplus"
-	// ReasonPodKept means that the CatalogSource records which Pod stays. The record is written before other Pods that
-	// serve are deleted.
+	// ReasonPodKept means that an annotation of the CatalogSource or of the kept Pod is written before other Pods that
+	// serve are deleted. See AnnotationKeptPod.
 	ReasonPodKept = "PodKept"
 	// ReasonPodReplaced means that the lost Pod is deleted, because its replacement serves.
 	ReasonPodReplaced = "PodReplaced"

@@ -58,7 +58,7 @@ type Notify struct {
 
 // Reconcile decides what one CatalogSource needs:
 //   - registry Pods on Nodes that can run them
-//   - the Service, ServiceAccount and NetworkPolicies around these Pods
+//   - the Service, ServiceAccount and NetworkPolicies of these Pods
 //   - a status that agrees with the observed objects
 //   - a gRPC client
 //

@@ -161,8 +161,8 @@ func lastUnready(f *facts) (last time.Time) {
 	return last
 }
 
-// State summarizes a CatalogSource in one word. The State follows from the conditions Available and Progressing, so it
-// can be computed from every recorded status.
+// State summarizes a CatalogSource in one word. It is computed from the conditions Available and Progressing of the
+// status.
 type State string
 
 // States.

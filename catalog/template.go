@@ -56,7 +56,8 @@ type TemplateInput struct {
 // The error is an *olmcore.InputError if Now or CatalogSource is missing.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalogtemplate, syncCatalogSources.
-// Differs: spec and status are written one after the other. OLM writes both at once and loses the status.
+// Differs: OLM writes the spec and the status in one request, so the status is lost. Template writes the status after
+// the spec.
 func Template(in TemplateInput) (olmcore.Result, error) {
 	switch {
 	case in.Now.IsZero():

@@ -27,11 +27,11 @@ const (
 // Config configures this package and the packages below it. The zero value selects the defaults of OLM. Validate
 // returns an *olmcore.InputError if a number is negative.
 type Config struct {
-	// InstallTimeout is the time after which a plan fails because a step is refused, or because its write is rejected for
-	// a permanent reason. 0 means one minute.
+	// InstallTimeout is the time after which a plan fails because a step is refused, or because the write of a step is
+	// rejected for a permanent reason. 0 means one minute.
 	//   - For a refused step, the time starts at status.startTime.
-	//   - For a rejected write, the time starts at the first failure of the current series if that is later. The write
-	//     must also fail at least three times.
+	//   - For a rejected write, the time starts at the first of the consecutive failures if that is later than
+	//     status.startTime. The write must also fail at least three times.
 	//   - A step that can never be applied fails the plan at once.
 	InstallTimeout time.Duration `json:"installTimeout,omitempty"`
 	// DisableFinalizer disables Finalizer. Plans do not get the finalizer, and it is removed from plans that have it.
@@ -53,9 +53,9 @@ type Config struct {
 	// registry credentials that a CatalogSource of OLMNamespace lists are copied.
 	CopyAnySecret bool `json:"copyAnySecret,omitempty"`
 	// ChangeOwnedCRDs allows a plan to change a CustomResourceDefinition regardless of its other owners, as OLM does. If
-	// it is false, a change must not take anything away from other owners. The annotation olmcore/changeable-by of the
-	// definition exempts the plans of some namespaces from this rule. Its value is a list of these namespaces, separated
-	// by commas.
+	// it is false, a plan must not change a definition of another owner in a way that Narrowings reports. The annotation
+	// olmcore/changeable-by of the definition exempts the plans of some namespaces from this rule. Its value is a list of
+	// these namespaces, separated by commas.
 	ChangeOwnedCRDs bool `json:"changeOwnedCRDs,omitempty"`
 	// SeparatePlans makes package controllers create one InstallPlan for each set of Subscriptions that depend on each
 	// other (create.Sets). An Automatic Subscription then does not wait for the approval of an unrelated one. Other
@@ -122,8 +122,8 @@ func (c Config) olmNamespace() string { return cmp.Or(c.OLMNamespace, DefaultOLM
 
 func (c Config) globalNamespace() string { return cmp.Or(c.GlobalNamespace, c.olmNamespace()) }
 
-// StepKind is a kind of object that steps may have. If a CustomResourceDefinition defines the kind, only Kind is
-// set, because the kind may belong to any API group.
+// StepKind is a kind of object that steps may have. Group and Version are empty for optional kinds such as
+// ServiceMonitor, because steps may use them with any API group.
 type StepKind struct {
 	schema.GroupVersionKind
 	// Verbs contains the API verbs that plans need for the kind: always create, and also patch and delete if plans use

@@ -49,9 +49,9 @@ type Input struct {
 	// other steps.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
 	// APIServices contains all APIServices except those that the API server creates for CustomResourceDefinitions. Gather
-	// reads them only if a step may add a version to an API group. Such a step describes a definition that does not exist.
-	// If the plan runs as a ServiceAccount, every open step for a definition may add a version. A step that may add a
-	// version waits if the APIServices were not read.
+	// reads them only if a step may add a version to an API group: if a step describes a definition that does not exist,
+	// or if the plan runs as a ServiceAccount and has an open step for a definition. If the APIServices were not read,
+	// such a step waits.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
 	// Alongside contains the ClusterServiceVersions of other namespaces that are recorded in the CustomResourceDefinitions
 	// of the plan. OLM records them as installed alongside.
@@ -65,8 +65,8 @@ type Input struct {
 	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
 	// PullSecrets contains the Secrets of Config.OLMNamespace that Secret steps copy.
 	PullSecrets olmcore.Observed[*corev1.Secret]
-	// CatalogSources contains the CatalogSources of Config.OLMNamespace. A Secret is copied only if a CatalogSource lists
-	// it. The list is needed, and Gather reads it, only if there are PullSecrets and Config.CopyAnySecret is false.
+	// CatalogSources contains the CatalogSources of Config.OLMNamespace. Gather reads them only if there are PullSecrets
+	// and Config.CopyAnySecret is false. A Secret is then copied only if a CatalogSource lists it.
 	CatalogSources olmcore.Observed[*v1alpha1.CatalogSource]
 	// ServiceAccount is the ServiceAccount that status.attenuatedServiceAccountRef of the plan names, or nil if it does
 	// not exist.

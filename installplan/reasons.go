@@ -65,9 +65,9 @@ const (
 	// ReasonPlanPhaseUnknown means that the phase of the plan is empty or unknown. Set status.phase to RequiresApproval,
 	// or delete the InstallPlan.
 	ReasonPlanPhaseUnknown = "PlanPhaseUnknown"
-	// ReasonInstallCheckFailed means that no OperatorGroup or more than one OperatorGroup manages the namespace. It also
-	// means that the ServiceAccount of the OperatorGroup is missing or has changed. The message names the problem. Correct
-	// the OperatorGroup, or delete the InstallPlan if the message says so.
+	// ReasonInstallCheckFailed means that no OperatorGroup or more than one OperatorGroup manages the namespace, or the
+	// ServiceAccount of the OperatorGroup is missing or has changed. The message reports the problem. Correct the
+	// OperatorGroup, or delete the InstallPlan if the message says so.
 	ReasonInstallCheckFailed = "InstallCheckFailed"
 	// ReasonStepRefused means that a step cannot be applied, so no step of the plan is applied. Remove the obstacle that
 	// the message names.

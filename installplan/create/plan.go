@@ -31,8 +31,8 @@ import (
 // means that there is nothing to install. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, ensureInstallPlan and createInstallPlan.
-// Differs: OLM reuses any plan of the same generation, without comparing its content or owners. OLM writes the
-// references of the Subscriptions last.
+// Differs: OLM reuses any plan of the same generation. Plan reuses only a plan with the same content. OLM writes the
+// references of the Subscriptions after the status of the plan. Plan writes them before the status.
 func Plan(in Input) (Outcome, error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err

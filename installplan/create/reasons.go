@@ -31,8 +31,8 @@ const (
 	// Subscriptions report it in the condition BundleUnpackFailed with the reason ErrorPreventedUnpacking. Ask the
 	// author to correct the bundle.
 	ReasonBundleInvalid = report.BundleInvalid
-	// ReasonPreviousPlanFailed means that a plan with the same content failed, and a new plan would fail in the same
-	// way. Fix the cause in the message of that plan, or delete the plan.
+	// ReasonPreviousPlanFailed means that a plan with the same content failed, and a new plan would fail in the same way.
+	// Fix the problem that the message reports, or delete the failed plan.
 	ReasonPreviousPlanFailed = "PreviousPlanFailed"
 	// ReasonPlanTooLarge means that the InstallPlan would not fit into one object of the API server. The message
 	// contains its size and the largest steps. The Subscriptions report it in the condition BundleUnpackFailed. Ask the
@@ -44,13 +44,13 @@ const (
 	// ReasonLabelImpossible means that the name of a package cannot be part of a label key, so the plan has no label for
 	// the package. Find the plan by its owners instead.
 	ReasonLabelImpossible = "LabelImpossible"
-	// ReasonPlanNotVisible means that the cache may be stale, so Plan waits before it creates the plan again. This happens
-	// if a Subscription references a plan with the same content that is not observed. It also happens if such a plan has
-	// just completed and its versions are not observed. Nothing to do for the user.
+	// ReasonPlanNotVisible means that a Subscription references a plan with the same content that is not in the cache, or
+	// a plan with the same content has just completed and its versions are not in the cache. The cache may be stale, so
+	// Plan waits before it creates the plan again. Nothing to do for the user.
 	ReasonPlanNotVisible = "PlanNotVisible"
-	// ReasonPlansOfSetsAwaited means that another manager, with Config.SeparatePlans, created plans that already install
-	// every version. This manager runs without the option, and waits up to 5 minutes for these plans. Nothing to do for
-	// the user.
+	// ReasonPlansOfSetsAwaited means that a manager with Config.SeparatePlans created plans that install every version of
+	// the resolution. This manager runs without SeparatePlans, and waits up to 5 minutes for these plans. Nothing to do
+	// for the user.
 	ReasonPlansOfSetsAwaited = "PlansOfSetsAwaited"
 	// ReasonReferencesAwaited means that a Subscription that the plan changes does not reference the plan yet. The steps
 	// of the plan are written once it does. Nothing to do for the user.

@@ -57,8 +57,9 @@ type limits struct {
 // The Reader returns all resources of a version at once. Use [Live] to read an API server in pages.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, validateExistingCRs.
-// Differs: versions with an unchanged schema are skipped. The old schema is checked too. All invalid resources are
-// reported, not only the first. Defaults and CEL rules are applied. The number of resources is limited.
+// Differs: OLM reports only the first resource that the new schema rejects. It does not apply defaults or CEL rules.
+// Judge reports all such resources, and also validates them against the old schema. It skips versions with an unchanged
+// schema, and limits the number of resources.
 func Judge(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
 	return judgeWithin(ctx, all(r), changes, maxResources, maxFindings)
 }

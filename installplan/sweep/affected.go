@@ -39,8 +39,8 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	return slices.Compact(keys)
 }
 
-// Terms passes each index term of an InstallPlan to add. If a change of an object affects the plan, Concerned returns
-// at least one of these terms for the object.
+// Terms calls add with each term under which an index must contain the InstallPlan. The Terms of Concerned are looked
+// up in that index.
 func Terms(p *v1alpha1.InstallPlan, add func(olmcore.Term)) {
 	for _, s := range p.Status.Plan {
 		if !leavesObject(s) {

@@ -43,7 +43,7 @@ const (
 	// subscription resolves again. Nothing to do.
 	ReasonPlanReferenceDangling = "PlanReferenceDangling"
 	// ReasonGeneratedByDangling means that the plan that created a Subscription does not exist. OLM would wait for that
-	// plan, so the annotation with its name is removed. Nothing to do.
+	// plan, so the annotation that names the plan is removed from the Subscription. Nothing to do.
 	ReasonGeneratedByDangling = "GeneratedByDangling"
 	// ReasonCurrentCSVNotInPlan means that status.currentCSV of a Subscription is not a version of its plan. Package
 	// subscription handles this. Nothing to do.

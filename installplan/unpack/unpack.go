@@ -15,12 +15,13 @@ import (
 
 // Bundle returns the next writes to unpack one bundle image, or the unpacked bundle. A Job copies the files of the
 // image into a ConfigMap. The ServiceAccount of the Job may write only this ConfigMap. If the ConfigMap is complete,
-// the state of the Job is ignored. A failed try is repeated after the retry interval. The error is an
-// *olmcore.InputError.
+// the state of the Job is ignored. After a Job fails, a new Job is created once the retry interval has passed. If the
+// lookup is not pending, Bundle returns it unchanged. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/bundle, UnpackBundle.
-// Differs: the Job is created only after its permissions are observed. A Job is replaced only if its input differs. A
-// repeated lookup does not wait for another event.
+// Differs: the Job is created only after its permissions are observed. A Job is replaced only if its input differs.
+// After a failed Job, RequeueAfter is set to the rest of the retry interval, so a retry does not depend on a watch
+// event.
 func Bundle(in Input) (Outcome, error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err

@@ -247,8 +247,8 @@ func (r *Registry) Leftovers() (list []olmcore.Object) {
 	return list
 }
 
-// Unread contains the kinds that were not read. A field is true if its kind was not read, and objects of that kind are
-// then not created.
+// Unread has a field for each optional kind. The field is true if the kind was not read. Objects of such a kind are not
+// created.
 type Unread struct{ NetworkPolicies, Roles, RoleBindings, Budgets bool }
 
 // Repair returns the actions that create missing objects, and update objects that differ from the needed ones. Repair

@@ -46,8 +46,8 @@ const (
 	// KeyCause is the annotation with the cause of the replacement. Only a Pod with the annotation KeyReplaces has this
 	// annotation.
 	KeyCause = olmcore.KeyPrefix + "cause"
-	// KeyKeptNumber is the annotation with the number of a kept Pod. The kept Pod stays while serving Pods with a lower
-	// number, or without a number, are deleted.
+	// KeyKeptNumber is the annotation with the number of a kept Pod. A Pod that serves is deleted only if the kept Pod
+	// serves and has a higher number.
 	KeyKeptNumber = olmcore.KeyPrefix + "kept-pod-number"
 
 	keyConfigMapHash = olmcore.KeyPrefix + "config-map-hash"
@@ -84,8 +84,8 @@ type Registry struct {
 	Restricted bool
 	// Replicas is the number of Pods.
 	Replicas int
-	// SpreadHosts is the scheduling constraint for replicas that would share a host. If it is empty, replicas are not
-	// spread.
+	// SpreadHosts determines what the scheduler does with a replica that would share a host with another replica. If it is
+	// empty, replicas are not spread.
 	SpreadHosts corev1.UnsatisfiableConstraintAction
 	// OPMImage and UtilImage are the images that serve a catalog whose spec.grpcPodConfig has extractContent. ServerImage
 	// is the image that serves ConfigMaps.
@@ -142,8 +142,8 @@ func servingLabels(name string) map[string]string {
 	return map[string]string{LabelServing: name, olmcore.LabelManaged: "true"}
 }
 
-// ServiceName returns the name of the Service and the PodDisruptionBudget of a CatalogSource. The name of a Service
-// must not contain dots.
+// ServiceName returns the name of the Service and the PodDisruptionBudget of a CatalogSource. It is the name of the
+// CatalogSource with every dot replaced by a dash, because the name of a Service must not contain dots.
 func ServiceName(name string) string { return strings.ReplaceAll(name, ".", "-") }
 
 // Address returns the address of the Service, as host:port.
@@ -151,8 +151,8 @@ func (r *Registry) Address() string {
 	return ServiceName(r.Source.Name) + "." + r.Source.Namespace + ".svc:" + Port
 }
 
-// Current reports whether a Pod was created from the present spec and the present content of the ConfigMap. A Pod that
-// a release of OLM created from the present spec is also current.
+// Current reports whether a Pod was created from the present spec and the present content of the ConfigMap. The Pod may
+// have been created by OLM.
 func (r *Registry) Current(pod *corev1.Pod) bool {
 	label := pod.Labels[labelPodHash]
 	content, knowsContent := pod.Annotations[keyConfigMapHash]

@@ -113,7 +113,7 @@ type Content struct {
 // manifests are ignored. Only the first document of a file is read.
 //
 // Source: operator-registry pkg/configmap, BundleLoader.
-// Differs: ignored files are reported. FilesOf limits the size of the files.
+// Differs: ContentOf reports ignored files in diagnostics. FilesOf limits the size of the files, and OLM does not.
 func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 	c := Content{Bundle: olmcore.Bundle{Image: cm.Annotations[AnnotationSourceImage]}, Digest: files.digest()}
 	say := func(reason, format string, args ...any) {

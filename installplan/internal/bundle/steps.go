@@ -75,8 +75,8 @@ type messageOfOLM string
 // Error returns the message.
 func (m messageOfOLM) Error() string { return string(m) }
 
-// About adds the name of the operator to an error of this package. An error with the text of OLM is returned without
-// its wrapping, because it names the bundle already.
+// About adds the name of the operator to an error of this package. If the error contains an error with OLM's text,
+// which names the bundle already, About returns only that error.
 func About(operator string, err error) error {
 	var ofOLM messageOfOLM
 	if errors.As(err, &ofOLM) {
@@ -154,8 +154,8 @@ func DecodeProperties(text string) ([]olmcore.Property, error) {
 	return list.Properties, nil
 }
 
-// Literal encodes the object as the manifest of its step. Literal is a Manifest function. An unstructured object may
-// contain values of any Go type that can be encoded.
+// Literal encodes the object as the manifest of its step. An unstructured object may contain values of any Go type that
+// can be encoded.
 func Literal(object olmcore.Object, bare bool) (text string, err error) {
 	var values map[string]any
 	if u, untyped := object.(*unstructured.Unstructured); untyped {

@@ -183,9 +183,9 @@ func TakenOver(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan) (versi
 //   - A ClusterServiceVersion that does not belong to the plan replaces the version, directly or through other
 //     versions. It does not matter which plan and Subscription installed the successor.
 //
-// The first two cases do not apply while a Subscription to the package waits for the version in the failed plan. This
-// requires that every later plan for the package skips its own version. If one of the two cases applies to any package
-// of the plan, versions whose package is unknown are outdated too.
+// The first two cases do not apply while a Subscription to the package waits for the version in the failed plan, and
+// every later plan for the package skips its own version. If one of the two cases applies to any package of the plan,
+// versions whose package is unknown are outdated too.
 func Outdated(
 	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, csvs []*v1alpha1.ClusterServiceVersion,
 ) (versions map[string]bool, all bool) {

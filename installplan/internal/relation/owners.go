@@ -19,9 +19,9 @@ import (
 // package in dependencies. A dependency may not have a Subscription yet. The annotations Contributors and Packages
 // record the owners and the packages.
 //
-// Relate removes duplicate owner references, but no others. A reference to an owner's name with another UID is kept:
-// the list of Subscriptions may be stale, so the reference may be to the live Subscription. The garbage collector
-// removes references to deleted Subscriptions.
+// Relate removes duplicate owner references, but no others. An owner reference with the name of an owner and another
+// UID is kept, because the list of Subscriptions may be stale. The garbage collector removes references to deleted
+// Subscriptions.
 func Relate(plan *v1alpha1.InstallPlan, owners, involved []*v1alpha1.Subscription, dependencies ...string) {
 	uids, packages := list(plan, Contributors), append(list(plan, Packages), dependencies...)
 	for _, s := range owners {

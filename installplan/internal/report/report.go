@@ -38,7 +38,7 @@ const (
 )
 
 // Clip returns text as valid UTF-8 with escaped invisible characters, so that a status can contain it. A text of more
-// than 8 KiB is cut and ends with " ...". Names and messages of an API server may be longer than that.
+// than 8 KiB is cut and ends with " ...".
 func Clip(text string) string {
 	const limit = 8 << 10
 	text = printable.Text(strings.ToValidUTF8(text, "\uFFFD"))
