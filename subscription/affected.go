@@ -14,12 +14,11 @@ import (
 )
 
 // Affected returns the namespaces whose Subscriptions must be reconciled after an object was created, changed or
-// deleted. Each key contains only a namespace. The zero key means all namespaces. After an update, call Affected with
-// both the old and the new version of the object.
+// deleted. Each key contains only a namespace. The zero key means all namespaces; it is returned for CatalogSources,
+// for example. After an update, call Affected with both the old and the new version of the object.
 //
-// A CatalogSource affects all namespaces, because it may be in the global catalog namespace. A caller that knows the
-// global catalog namespace may reconcile only the namespace of any other CatalogSource. A change of a CatalogSource
-// also makes Input.Resolution stale, so do not pass the old Resolution any more.
+// If a CatalogSource is not in the global catalog namespace, the caller may reconcile only the CatalogSource's own
+// namespace. After a change of a CatalogSource, do not pass the old Input.Resolution any more.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	kind := olmcore.KeyOf(o) // the zero Key for a nil pointer of any type
 	switch {

@@ -21,11 +21,10 @@ const (
 	GateNotNeeded Gate = "NotNeeded"
 	// GateNeeded means that the Outcome contains a ResolveRequest.
 	GateNeeded Gate = "Needed"
-	// GateAnswered means that Input.Resolution still applies, so no new resolution is requested. Reconcile carries it out,
-	// or waits until its InstallPlan is visible.
+	// GateAnswered means that Input.Resolution still applies, so no new resolution is requested.
 	GateAnswered Gate = "Answered"
-	// GateDeferred means that statuses must be written before the namespace is resolved. Call Reconcile again afterwards.
-	// A status that changes only because of catalogs does not defer the resolution.
+	// GateDeferred means that statuses must be written before the namespace is resolved. Write the statuses, and then call
+	// Reconcile again.
 	GateDeferred Gate = "Deferred"
 	// GateBlocked means that the namespace cannot be resolved. A Diagnostic contains the reason.
 	GateBlocked Gate = "Blocked"

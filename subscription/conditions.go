@@ -159,8 +159,8 @@ func Conditions() []v1alpha1.SubscriptionConditionType {
 	return types
 }
 
-// IsWarning reports whether a Transition of a Subscription is a problem: the InstallPlan failed or is missing, or a
-// condition that reports a problem becomes True.
+// IsWarning reports whether a Transition of a Subscription reports a problem: an InstallPlan that failed or is missing,
+// or a condition for a problem that is True.
 func IsWarning(t olmcore.Transition) bool {
 	if t.Type == TransitionInstallPlan {
 		return t.To == string(StageFailed) || t.To == string(StageMissing)

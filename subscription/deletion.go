@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	// Finalizer delays the deletion of a Subscription until its unfinished InstallPlans are deleted, if no other
-	// Subscription needs them. The delay is at most five minutes. Users add the Finalizer to their Subscriptions; this
-	// library never adds it.
+	// Finalizer delays the deletion of a Subscription until the unfinished InstallPlans that no other Subscription needs
+	// are deleted, for at most five minutes. Users add the Finalizer to their Subscriptions. This library never adds it.
 	Finalizer = "operators.coreos.com/subscription-cleanup"
 
 	// deletionGrace is the longest time for which the deletion of a Subscription is delayed.
@@ -24,11 +23,11 @@ const (
 	deletionRecheck = 5 * time.Second
 )
 
-// PlanDeletion decides about the Subscriptions of a namespace that are being deleted and have the Finalizer. Their
-// InstallPlans in progress are deleted if no other Subscription needs them, so that they cannot be approved later. Once
-// these InstallPlans are deleted, the Finalizer is removed. After five minutes, it is removed even if an InstallPlan
-// still exists, and a Diagnostic reports that. ClusterServiceVersions and finished InstallPlans are not deleted, and
-// the labels of InstallPlans are not changed. The result is zero if no such Subscription exists.
+// PlanDeletion returns the actions for the Subscriptions of a namespace that are being deleted and have the Finalizer.
+// It deletes their unfinished InstallPlans that no other Subscription needs, so that these InstallPlans cannot be
+// approved later. Once these InstallPlans are deleted, PlanDeletion removes the Finalizer. After five minutes, it
+// removes the Finalizer even if such an InstallPlan still exists, and a Diagnostic reports the InstallPlan.
+// ClusterServiceVersions and finished InstallPlans are not deleted.
 //
 // PlanDeletion takes the Input of Reconcile. It ignores Histories, Resolution and Catalogs. The error is an
 // *olmcore.InputError.

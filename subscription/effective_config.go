@@ -13,15 +13,16 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// EffectiveConfig returns a copy of the spec.config that applies to a ClusterServiceVersion. It is the spec.config of
-// the Subscription in the same namespace that names the ClusterServiceVersion in status.installedCSV. If there is no
-// such Subscription, status.currentCSV is used instead. If several Subscriptions match, the oldest one is used, then
-// the first one by name, and a Diagnostic names all of them. The result is nil if no Subscription matches or if the
-// Subscription has no spec.config. subs may contain Subscriptions of any namespace in any order. Nil entries are
-// ignored. Package csv follows the same rule.
+// EffectiveConfig returns a copy of the spec.config of the Subscription that installed a ClusterServiceVersion, or nil
+// if the Subscription has none. This is the Subscription in the namespace whose status.installedCSV names the
+// ClusterServiceVersion. If there is no such Subscription, EffectiveConfig compares status.currentCSV instead. If
+// several Subscriptions match, EffectiveConfig uses the oldest one, and a Diagnostic names all of them. The result is
+// nil if no Subscription matches. subs may contain Subscriptions of any namespace in any order. Nil entries are
+// ignored.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/overrides, findOwnerSubscription. Differs: OLM uses
-// the first match of an unordered list. It compares only installedCSV, so a new version is rolled out twice.
+// the first match of an unordered list, and this library uses the oldest one. OLM compares only installedCSV, so it
+// rolls out a new version first without and then with spec.config. This library also compares currentCSV.
 func EffectiveConfig(
 	subs []*v1alpha1.Subscription, namespace, csv string,
 ) (*v1alpha1.SubscriptionConfig, []olmcore.Diagnostic) {

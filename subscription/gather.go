@@ -21,8 +21,8 @@ import (
 // Subscriptions.
 //
 // A failed read is an error. If the Subscriptions, InstallPlans, ClusterServiceVersions or OperatorGroups of the
-// namespace cannot be read, the error is an olmcore.ErrNotRead that names the missing information. The objects of an
-// operator are read once its CSV has a component label. Components does not contain kinds that cannot be read. With
+// namespace cannot be read, the error is an olmcore.ErrNotRead that names the missing information. Components contains
+// the objects of the operators whose CSVs have a component label, except kinds that cannot be read. With
 // Config.SkipComponents, Components is empty.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, config Config) (Input, error) {
 	in := Input{Namespace: namespace, Config: config}

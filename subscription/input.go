@@ -18,15 +18,15 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Input contains everything that Reconcile reads. Reconcile does not modify it. Only the order of Observations has a
-// meaning; the other lists may have any order.
+// Input contains everything that Reconcile reads. Reconcile does not modify it. Only Observations must have a certain
+// order.
 type Input struct {
 	// Now is the time of this call. It is required.
 	Now time.Time
 	// Namespace is the namespace of the Subscriptions and of all other objects except Catalogs. It is required.
 	Namespace string
-	// Subscriptions contains all Subscriptions of the namespace, from one list. This list and the next three are
-	// required and must be complete.
+	// Subscriptions contains all Subscriptions of the namespace, from one list. Subscriptions, InstallPlans,
+	// ClusterServiceVersions and OperatorGroups are required and must be complete.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	// InstallPlans contains all InstallPlans of the namespace, from one list.
 	InstallPlans olmcore.Observed[*v1alpha1.InstallPlan]
@@ -44,37 +44,35 @@ type Input struct {
 	// changed. The component labels of these packages are removed. The caller must not change the map after the call.
 	// Optional.
 	PreviousPackages map[types.UID][]string
-	// Components contains objects of any kind that may belong to the ClusterServiceVersions above and need their component
-	// labels. The metadata of an object is enough (*metav1.PartialObjectMetadata). The list may be incomplete. Optional.
+	// Components contains the objects that need the component labels of their CSVs. An object may be a
+	// *metav1.PartialObjectMetadata. The list may be incomplete. Optional.
 	Components []olmcore.Object
 
 	// Catalogs contains the observed catalogs of the namespace. GatherCatalogs reads them. If Catalogs is nil,
 	// status.catalogHealth and the conditions about catalogs and deprecation are not changed. Optional.
 	Catalogs *Catalogs
 
-	// Resolution is the last answer to a ResolveRequest, or nil. Pass the same answer until its inputs change, such as the
-	// catalogs or the existing ClusterServiceVersions. A namespace has converged if a fresh answer changes nothing.
-	// Optional.
+	// Resolution is the last answer to a ResolveRequest, or nil. Pass the same answer until the inputs of the resolution
+	// change, such as the catalogs or the existing ClusterServiceVersions. Optional.
 	Resolution *Resolved
-	// Live means that InstallPlans was read from the API server and not from a cache. An InstallPlan that is not in the
-	// list then does not exist. Optional.
+	// Live means that InstallPlans was read from the API server and not from a cache. If Live is true, an InstallPlan that
+	// is not in the list does not exist. Optional.
 	Live bool
 	// SeparatePlans means that the caller creates an InstallPlan for each set of Subscriptions that depend on each other,
-	// as installplan.Config.SeparatePlans demands. Subscriptions of several sets may wait for one shared InstallPlan that
-	// has not started. They then request a resolution. The InstallPlans of the sets supersede the shared InstallPlan, and
-	// each Subscription references the InstallPlan of its set. Optional.
+	// as installplan.Config.SeparatePlans demands. If Subscriptions of several sets wait for one InstallPlan that has not
+	// started, the namespace is resolved again. The new InstallPlans of the sets then supersede the shared one. Optional.
 	SeparatePlans bool
 	// Observations contains the versions of this namespace's InstallPlans that a watch or a direct read delivered, in the
 	// order in which they arrived. The versions of one InstallPlan are ordered by their resourceVersions, or by their
-	// arrival if those cannot be compared. Times have no influence on the order.
+	// arrival if those cannot be compared.
 	//
-	// The list must contain the versions since the last call, and may contain earlier ones. The first version may be older
-	// than InstallPlans, and the last one may be newer. Without Observations, stages between two calls may be reported
-	// with less certainty. Optional.
+	// The list must contain the versions since the last call, and may contain earlier ones. It may contain older and newer
+	// versions than InstallPlans. Without Observations, stages between two calls may be reported with less certainty.
+	// Optional.
 	Observations []Observation
 	// Histories contains the History of each Subscription, by the UID of the Subscription. The entries come from
-	// Outcome.Histories of earlier calls. If Histories is nil, the caller keeps no histories. Each transition is then
-	// reported at least once instead of exactly once. Optional.
+	// Outcome.Histories of earlier calls. A caller that keeps no histories sets Histories to nil. Each transition is then
+	// reported at least once, instead of exactly once. Optional.
 	Histories map[types.UID]History
 	// Config contains the choices of the embedder. The zero value selects OLM's behaviour.
 	Config Config
@@ -86,13 +84,15 @@ type Input struct {
 type Observation struct {
 	// At is the time at which the version was observed.
 	At time.Time
-	// Plan is the observed version. The caller must not change it. A deletion needs only the name and the UID.
+	// Plan is the observed version. If Deleted is true, only the name and the UID of Plan are needed. The caller must not
+	// change Plan.
 	Plan *v1alpha1.InstallPlan
 	// Deleted means that the InstallPlan with this UID does not exist any more.
 	Deleted bool
 }
 
-// Resolved is the answer to a ResolveRequest. The caller must not change the objects that it references after the call.
+// Resolved is the answer to a ResolveRequest. The caller must not change the objects that a Resolved references after
+// passing it to Reconcile.
 type Resolved struct {
 	Resolution olmcore.Resolution
 	// PlanProgress describes the one InstallPlan of the resolution. It is ignored if there are Parts.
@@ -100,9 +100,9 @@ type Resolved struct {
 	// Parts contains the sets of Subscriptions that have separate InstallPlans; see Input.SeparatePlans. A Subscription
 	// may be in one Part only. The resolution installs nothing for a Subscription that is in no Part. Optional.
 	Parts []Part
-	// At is the time at which the resolution ended. Attempts is the number of consecutive failures: to resolve, to unpack,
-	// or to write the InstallPlan. At and Attempts determine the time of the next attempt. If At is zero, a failure is
-	// only retried after a call without a Resolution. Optional.
+	// At is the time at which the resolution ended. Attempts is the number of consecutive attempts that failed to resolve,
+	// to unpack a bundle, or to write the InstallPlan. At and Attempts determine the time of the next attempt. If At is
+	// zero, a failed attempt is retried only after a call in which Input.Resolution is nil. Optional.
 	At       time.Time
 	Attempts int
 }
@@ -122,11 +122,11 @@ type PlanProgress struct {
 	// Unpacking describes the progress of unpacking the bundles of the resolution. It is nil if no bundle must be
 	// unpacked. Optional.
 	Unpacking *Unpacking
-	// PlanError is the error from writing the InstallPlan that create.Plan returned. It is empty if there is no error.
-	// Optional.
+	// PlanError is the error that occurred when the InstallPlan from create.Plan was written. It is empty if there was no
+	// error. Optional.
 	PlanError string
-	// PlanRefused is the cause for which create.Plan creates no InstallPlan from the resolution. It is zero if there is no
-	// such cause. The condition BundleUnpackFailed reports it. Optional.
+	// PlanRefused is the reason why create.Plan creates no InstallPlan from the resolution. The condition
+	// BundleUnpackFailed reports this reason. PlanRefused is zero if there is no such reason. Optional.
 	PlanRefused olmcore.Cause
 }
 
@@ -136,8 +136,8 @@ type Unpacking struct {
 	// BundleLookupFailed is True, unpacking failed. If BundleLookupPending is True, unpacking has not
 	// finished.
 	Lookups []v1alpha1.BundleLookup
-	// Failure is the reason why no bundle can be unpacked. It is nil if there is no such reason. Unless the
-	// Failure is Transient, it is retried only after a change.
+	// Failure is the reason why no bundle can be unpacked. It is nil if there is no such reason. If Failure is not
+	// Transient, unpacking is retried only after the input changes.
 	Failure *olmcore.ResolutionFailure
 }
 
@@ -150,13 +150,12 @@ const AuditGrace = relation.Grace
 // Config contains the choices of an embedder. A field that is zero has the documented default. A negative duration is
 // an *olmcore.InputError.
 type Config struct {
-	// MissingGrace is the time for which a referenced InstallPlan may be invisible before it is reported as missing. It is
-	// also the time for which a cache may be stale. Until then, the InstallPlan is read again every second. 0 selects
-	// DefaultMissingGrace.
+	// MissingGrace is the time for which a cache may be stale. A referenced InstallPlan that is not visible for this time
+	// is reported as missing. Until then, it is read again every second. 0 selects DefaultMissingGrace.
 	MissingGrace time.Duration `json:"missingGrace,omitempty"`
-	// ReinstallMissingCSV means that an operator is installed again if its installed CSV was deleted. The Subscription
-	// then clears its reference after AuditGrace. If ReinstallMissingCSV is false, the Subscription stays UpgradePending,
-	// as in OLM, and a Diagnostic reports it.
+	// ReinstallMissingCSV means that an operator is installed again if its installed CSV was deleted. After AuditGrace,
+	// the Subscription's reference to the InstallPlan is cleared. If ReinstallMissingCSV is false, the Subscription stays
+	// UpgradePending, as in OLM, and a Diagnostic reports the missing CSV.
 	ReinstallMissingCSV bool `json:"reinstallMissingCSV,omitempty"`
 	// SkipComponents means that Gather does not read the objects of the installed operators. Only Subscriptions and
 	// ClusterServiceVersions then get component labels.

@@ -7,7 +7,7 @@ import "github.com/olmcore/olm/subscription/internal/planhistory"
 // Reasons of the condition ResolutionFailed. OLM writes all of them except ReasonOperatorGroupCount.
 const (
 	// ReasonConstraintsNotSatisfiable means that the Subscriptions, the installed operators and the catalogs contradict
-	// each other. The message names them. Change one of them.
+	// each other. Change an object that the message names.
 	ReasonConstraintsNotSatisfiable = "ConstraintsNotSatisfiable"
 	// ReasonErrorPreventedResolution means that an error prevented the resolution. The message contains the error. The
 	// resolution is retried.
@@ -22,8 +22,8 @@ const (
 	// ReasonBundleUnpackFailed means that a bundle image could not be unpacked. The message contains the bundle, the cause
 	// and the time of the next attempt.
 	ReasonBundleUnpackFailed = "BundleUnpackFailed"
-	// ReasonErrorPreventedUnpacking means that a bundle cannot be unpacked or installed. Correct the bundle, or remove the
-	// cause that the message names. If a Diagnostic has this reason, the unpacking is retried.
+	// ReasonErrorPreventedUnpacking means that a bundle cannot be unpacked or installed. Correct the bundle, or fix the
+	// problem that the message reports. A Diagnostic with this reason means that the unpacking is retried.
 	ReasonErrorPreventedUnpacking = "ErrorPreventedUnpacking"
 	// ReasonEnsureInstallPlanFailed means that the InstallPlan could not be written. The write is retried.
 	ReasonEnsureInstallPlanFailed = "EnsureInstallPlanFailed"
@@ -48,8 +48,8 @@ const (
 	ReasonStatusObserved = "StatusObserved"
 	// ReasonReferenceWritten means that the Subscription references the InstallPlan of its resolution.
 	ReasonReferenceWritten = "InstallPlanReferenceWritten"
-	// ReasonPlanAdopted means that a step of an InstallPlan created the Subscription, and that the Subscription now
-	// references that InstallPlan.
+	// ReasonPlanAdopted means that a step of an InstallPlan created the Subscription, and the Subscription now references
+	// that InstallPlan.
 	ReasonPlanAdopted = "InstallPlanAdopted"
 	// ReasonInstalledFollowed means that the InstallPlan of the Subscription installed a version that no Subscription
 	// followed. The Subscription now follows that version.
@@ -81,8 +81,8 @@ const (
 	// ReasonUnknownPhase means that the phase of the InstallPlan is unknown, so the conditions are not changed. Upgrade
 	// this library, or correct the phase.
 	ReasonUnknownPhase = planhistory.ReasonUnknownPhase
-	// ReasonPlanUnverified means that the referenced InstallPlan is not visible, perhaps because a cache is stale. The
-	// InstallPlan is read again before it is reported as missing.
+	// ReasonPlanUnverified means that the referenced InstallPlan is not visible, perhaps because of a stale cache. The
+	// InstallPlan is read again until it is visible or is reported as missing.
 	ReasonPlanUnverified = planhistory.ReasonPlanUnverified
 	// ReasonSuspectObservation means that the InstallPlan seems to have returned to an earlier stage, perhaps because a
 	// cache is stale. The InstallPlan is read again.
@@ -98,9 +98,9 @@ const (
 	// Delete the InstallPlan. If the InstallPlan does not exist either, create the Subscription again, or set
 	// Config.ReinstallMissingCSV.
 	ReasonWedgedUpgradePending = "WedgedUpgradePending"
-	// ReasonFailedPlanWedge means that the InstallPlan failed and the namespace does not fail forward. Remove the cause
-	// that the InstallPlan reports. If the InstallPlan stays Failed, delete it and the ClusterServiceVersions that it left
-	// in the phase Pending.
+	// ReasonFailedPlanWedge means that the InstallPlan failed and the OperatorGroup does not allow upgrades after a
+	// failure. Fix the problem that the InstallPlan reports. If the InstallPlan stays Failed, delete it, and delete its
+	// ClusterServiceVersions in the phase Pending.
 	ReasonFailedPlanWedge = "FailedPlanWedge"
 	// ReasonGeneratedByDangling means that the annotation olm.generated-by names an InstallPlan that does not exist. The
 	// namespace is resolved, so there is nothing to do.
@@ -111,8 +111,8 @@ const (
 	// ReasonStaleResolution means that the resolution was computed from Subscriptions that have changed. The resolution is
 	// not used, and a new one is requested. There is nothing to do.
 	ReasonStaleResolution = "StaleResolution"
-	// ReasonResolutionFailed means that the namespace could not be resolved. The message is also in the condition
-	// ResolutionFailed of its Subscriptions. Remove the cause that the message names.
+	// ReasonResolutionFailed means that the namespace could not be resolved. The condition ResolutionFailed of the
+	// Subscriptions has the same message. Fix the problem that the message reports.
 	ReasonResolutionFailed = "ResolutionFailed"
 	// ReasonCatalogsChanged means that a catalog was created, was deleted, or changed its health since the last write.
 	// There is nothing to do.
@@ -120,14 +120,14 @@ const (
 	// ReasonPlanMessage means that the InstallPlan has a new message. Read the message.
 	ReasonPlanMessage = planhistory.ReasonPlanMessage
 	// ReasonOperatorGroupCount means that the namespace has no OperatorGroup or more than one. Create an OperatorGroup, or
-	// delete all but one. The condition ResolutionFailed has this reason, too.
+	// delete all but one. The condition ResolutionFailed also has this reason.
 	ReasonOperatorGroupCount = "OperatorGroupCount"
 	// ReasonCatalogProbeError means that the request to a registry failed. The last known health of the catalog is used,
 	// and the request is retried.
 	ReasonCatalogProbeError = "CatalogProbeError"
 	// ReasonDeprecationUnknown means that the catalog no longer lists the installed version. The conditions about its
-	// deprecation may be out of date. There is nothing to do. Assess and package audit always report this. Reconcile
-	// reports it only when it writes the status.
+	// deprecation may be out of date. There is nothing to do. Assess and package audit always report this reason.
+	// Reconcile reports it only when it writes the status.
 	ReasonDeprecationUnknown = "DeprecationUnknown"
 	// ReasonSharedInstalledCSV means that several Subscriptions have installed the same version. The spec.config of the
 	// oldest Subscription is used. Delete the other Subscriptions.

@@ -28,14 +28,14 @@ type Outcome struct {
 	// Resolve is the request to resolve the namespace. It is nil if a resolution is not necessary or not possible.
 	// Assessment.Gate contains the reason.
 	Resolve *ResolveRequest
-	// Verify contains InstallPlans whose observed version may come from a stale cache. If the caller reads them from the
-	// API server and passes them as Observations, Reconcile decides before the deadline. Optional.
+	// Verify contains InstallPlans whose observed version may come from a stale cache. To avoid waiting for the grace
+	// period, read these InstallPlans from the API server and pass them as Input.Observations. Optional.
 	Verify []olmcore.Ref
 	// Histories contains the changed entries of Input.Histories, by the UID of the Subscription. It is nil if no entry
 	// changed or if the caller keeps no histories.
 	Histories map[types.UID]History
-	// Checkpoint is the Checkpoint for the next Input of this namespace. It is nil while a resolution is requested or a
-	// History must be stored.
+	// Checkpoint is the value of Input.Checkpoint for the next call for this namespace. It is nil if a resolution is
+	// requested or a History must be stored.
 	Checkpoint *olmcore.Checkpoint
 }
 
@@ -52,8 +52,9 @@ type ResolveRequest struct {
 	Reason string
 }
 
-// Reconcile decides about the Subscriptions of one namespace: their statuses, their references to InstallPlans and
-// their component labels. It also decides whether the namespace must be resolved. Reconcile writes no InstallPlan.
+// Reconcile returns the actions for the Subscriptions of one namespace. The actions update the statuses, including the
+// references to InstallPlans, and the component labels. If the namespace must be resolved and nothing prevents that,
+// the Outcome contains a ResolveRequest. Reconcile does not create or change InstallPlans.
 //
 // The first actions write the statuses, sorted by name. The actions that write labels follow. Each object has at most
 // one action. The error is an *olmcore.InputError that names a field of the Input.

@@ -22,7 +22,7 @@ const (
 	StageNoPlan Stage = planhistory.StageNoPlan
 	// StageNotYetReconciled means that the InstallPlan has no phase yet.
 	StageNotYetReconciled Stage = planhistory.StageNotYetReconciled
-	// StagePlanning is a phase that only InstallPlans of old OLM releases have.
+	// StagePlanning means that the InstallPlan has the phase Planning. Only old OLM releases set this phase.
 	StagePlanning Stage = planhistory.StagePlanning
 	// StageRequiresApproval means that the InstallPlan waits for its approval.
 	StageRequiresApproval Stage = planhistory.StageRequiresApproval
@@ -34,8 +34,8 @@ const (
 	StageFailed Stage = planhistory.StageFailed
 	// StageMissing means that the InstallPlan was deleted.
 	StageMissing Stage = planhistory.StageMissing
-	// StageUnverified means that the InstallPlan is not visible or seems to be older than before. The cause may be a stale
-	// cache.
+	// StageUnverified means that the InstallPlan is not visible, or that its visible version seems to be older than a
+	// known version. The cause may be a stale cache.
 	StageUnverified Stage = planhistory.StageUnverified
 	// StageUnknown means that the InstallPlan has an unknown phase.
 	StageUnknown Stage = planhistory.StageUnknown
@@ -48,39 +48,39 @@ var Graph = planhistory.Graph
 
 // PlanState is the state of the InstallPlan that a Subscription references.
 type PlanState struct {
-	// Stage is the observed stage.
+	// Stage is the observed stage of the InstallPlan.
 	Stage Stage
-	// Shown is the stage that the conditions should show. If it is StageUnverified or StageUnknown, the conditions are not
-	// changed.
+	// Shown is the stage that the conditions of the Subscription should show. If Shown is StageUnverified or StageUnknown,
+	// the conditions are not changed.
 	Shown Stage
-	// Recorded is the stage that the observed conditions show. It is empty if they show none. RecordedAt is the time of
-	// the transition to that stage.
+	// Recorded is the stage that the observed conditions show, or empty if they show none. RecordedAt is the
+	// lastTransitionTime of the condition that shows the stage.
 	Recorded   Stage
 	RecordedAt time.Time
 	// Plan is the InstallPlan. It is nil if the InstallPlan is not visible.
 	Plan *v1alpha1.InstallPlan
-	// UID and Name identify the InstallPlan. They are copied from the reference if the InstallPlan is not visible.
+	// UID and Name identify the InstallPlan. If the InstallPlan is not visible, they are copied from the reference.
 	UID  types.UID
 	Name string
-	// Invalid means that the reference has no name, or that it names another kind or another namespace.
+	// Invalid means that the reference cannot name an InstallPlan of this namespace: it has no name, or it has another
+	// kind or namespace.
 	Invalid bool
 	// Replaced means that the visible InstallPlan has another UID than the reference.
 	Replaced bool
-	// Lasting means that the InstallPlan has been missing for longer than the grace period, or its deletion was
-	// observed.
+	// Lasting means that the InstallPlan has been missing for longer than the grace period, or that Proven is true.
 	Lasting bool
-	// Proven means that the deletion of the InstallPlan was observed.
+	// Proven means that the InstallPlan does not exist. Either its deletion was observed, or the API server did not list
+	// it.
 	Proven bool
-	// Outlived means that the observed status records the version of the InstallPlan as installed. If the version and the
-	// InstallPlan are missing now, a user deleted the version on purpose. That is no reason to resolve the namespace
-	// again.
+	// Outlived means that, according to the observed status, the InstallPlan had installed its version. If both are
+	// missing now, a user deleted the version on purpose.
 	Outlived bool
 }
 
-// History contains the facts about one Subscription that a caller stores between two calls of Reconcile. An Outcome
-// contains the entries that changed. Store each entry by the UID of the Subscription before running the actions, for
-// example as JSON in an annotation. Pass all stored entries to the next call. If entries are lost, transitions may be
-// reported twice or with less certainty.
+// History contains the facts about one Subscription that a caller stores between two calls of Reconcile.
+// Outcome.Histories contains each History that changed. Store it by the UID of the Subscription before running the
+// actions, for example as JSON in an annotation. Pass all stored Histories to the next call. If a History is lost,
+// transitions may be reported twice or with less certainty.
 type History struct {
 	// Seq is the number of transitions that were reported.
 	Seq int64 `json:"seq,omitempty"`
@@ -90,25 +90,27 @@ type History struct {
 	// LastStage is the last stage that was reported. LastAt is the time at which the InstallPlan entered that stage.
 	LastStage Stage     `json:"lastStage,omitempty"`
 	LastAt    time.Time `json:"lastAt,omitzero"`
-	// LastVersion is the resourceVersion of the newest version of the InstallPlan that was used. Observations up to this
-	// version have been used.
+	// LastVersion is the resourceVersion of the newest version of the InstallPlan that was used. Transitions up to this
+	// version have been reported.
 	LastVersion string `json:"lastVersion,omitempty"`
-	// LastObserved replaces LastVersion if resourceVersions cannot be compared. Observations up to this time have been
-	// reported. It is the time of the newest Observation that was used, or of a call whose list was newer.
+	// LastObserved is the time up to which Observations of the InstallPlan have been used. It replaces LastVersion if
+	// resourceVersions cannot be compared.
 	LastObserved time.Time `json:"lastObserved,omitzero"`
 	// LastInstalledUpdate is the lastUpdateTime of the InstallPlan's Installed condition.
 	LastInstalledUpdate time.Time `json:"lastInstalledUpdate,omitzero"`
 	// LastMessage is a hash of the InstallPlan's status.message. It is 0 if the message is empty.
 	LastMessage uint32 `json:"lastMessage,omitempty"`
-	// Published is the stage that the written conditions report. PublishedAt is the time at which that stage was decided.
+	// Published is the stage that an earlier call decided to show in the conditions. PublishedAt is the time of that
+	// decision.
 	Published   Stage     `json:"published,omitempty"`
 	PublishedAt time.Time `json:"publishedAt,omitzero"`
 	// MissingSince is the time of the first call that did not find the referenced InstallPlan. It is zero while the
-	// InstallPlan is visible. MissingPlan is the UID of that InstallPlan, or its name if the reference has no UID.
+	// InstallPlan is visible. MissingPlan is the UID of the referenced InstallPlan, or its name if the reference has no
+	// UID.
 	MissingSince time.Time `json:"missingSince,omitzero"`
 	MissingPlan  string    `json:"missingPlan,omitempty"`
-	// SuspectStage is an observed stage that may come from a stale cache. SuspectSince is the time at which it was first
-	// observed.
+	// SuspectStage is an observed stage that may come from a stale cache. SuspectSince is the time at which SuspectStage
+	// was first observed.
 	SuspectStage Stage     `json:"suspectStage,omitempty"`
 	SuspectSince time.Time `json:"suspectSince,omitzero"`
 }
@@ -116,8 +118,7 @@ type History struct {
 // Types of the Transitions that this package reports. The changes of conditions are reported, too. Their type is
 // the type of the condition, and From and To are its status, or empty if the condition does not exist.
 const (
-	// TransitionInstallPlan means that From and To are Stages of the referenced InstallPlan. Reason and Message are copied
-	// from the condition that shows the stage.
+	// TransitionInstallPlan means that From and To are Stages of the referenced InstallPlan.
 	TransitionInstallPlan = planhistory.TransitionType
 	// TransitionState means that From and To are values of status.state.
 	TransitionState = "State"

@@ -26,9 +26,9 @@ type Finding struct {
 	// Diagnostic describes the relation. Reason is a constant of this package or of package subscription. The severity is
 	// Info if the Finding is harmless, or younger than subscription.AuditGrace.
 	olmcore.Diagnostic
-	// Repair contains the actions that repair the relation. It is nil if Find offers no repair. For example,
-	// sweep.Reconcile repairs the owner references and labels of InstallPlans. Actions of several Findings may change the
-	// same object. Apply the actions of one Finding, and then call Find again.
+	// Repair contains the actions that repair the relation. It is nil if Find offers no repair, for example because
+	// sweep.Reconcile repairs the owner references and labels of InstallPlans. The actions of two Findings may change the
+	// same object, so apply the actions of one Finding, and then call Find again.
 	Repair []olmcore.Action
 	// Safe means that Repair may be applied without the approval of a user.
 	Safe bool

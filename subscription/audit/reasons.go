@@ -17,9 +17,9 @@ const (
 	// OwnerMissing means that an InstallPlan installs an operator for a Subscription but has no owner reference to it.
 	// Package installplan adds the owner reference.
 	OwnerMissing = "OwnerMissing"
-	// OwnerStaleUID means that an owner reference of an InstallPlan has the UID of a deleted Subscription. Another
-	// Subscription has the same name now. Package installplan adds an owner reference to that Subscription, and
-	// Kubernetes' garbage collector removes the stale one.
+	// OwnerStaleUID means that an owner reference of an InstallPlan has the UID of a deleted Subscription, and a new
+	// Subscription has the same name. Package installplan adds an owner reference to the new Subscription, and Kubernetes'
+	// garbage collector removes the stale owner reference.
 	OwnerStaleUID = "OwnerStaleUID"
 	// OwnerMalformed means that an owner reference of an InstallPlan has wrong fields. Package installplan corrects the
 	// owner reference.
@@ -27,8 +27,9 @@ const (
 	// OwnerDuplicate means that an InstallPlan has two owner references with the same UID. Package installplan removes one
 	// of them.
 	OwnerDuplicate = "OwnerDuplicate"
-	// OwnerDangling means that an owner reference of an InstallPlan names a Subscription that does not exist. There is
-	// nothing to do. Kubernetes' garbage collector removes the reference, or the InstallPlan if it has no other owner.
+	// OwnerDangling means that an owner reference of an InstallPlan names a Subscription that does not exist. Kubernetes'
+	// garbage collector removes the reference, or the InstallPlan if the InstallPlan has no other owner. There is nothing
+	// to do.
 	OwnerDangling = "OwnerDangling"
 	// LabelMissing means that an object lacks the component label of its operator. The repair adds the label.
 	LabelMissing = "LabelMissing"
@@ -42,7 +43,7 @@ const (
 	// Find the Subscription to which the InstallPlan belongs.
 	AssociationDisagree = "AssociationDisagree"
 	// GenerationMismatch means that status.installPlanGeneration of a Subscription is lower than the generation of its
-	// InstallPlan. The repair updates it.
+	// InstallPlan. The repair updates status.installPlanGeneration.
 	GenerationMismatch = "GenerationMismatch"
 	// GenerationDuplicate means that several InstallPlans have the same spec.generation, so their order is not known.
 	// There is nothing to do.
@@ -52,8 +53,8 @@ const (
 	ContentDuplicate = "ContentDuplicate"
 	// StatuslessPlan means that an InstallPlan was created but its steps were never written. Delete the InstallPlan.
 	StatuslessPlan = "StatuslessPlan"
-	// SupersededPlan means that an InstallPlan in progress is no longer needed. Either its versions exist already, or all
-	// its Subscriptions reference a newer InstallPlan. Delete the InstallPlan.
+	// SupersededPlan means that an InstallPlan in progress is no longer needed, because its versions exist already or all
+	// its Subscriptions reference a newer InstallPlan. Delete the superseded InstallPlan.
 	SupersededPlan = "SupersededPlan"
 	// OrphanPlan means that an InstallPlan is in progress, but no Subscription references or owns it. Delete the
 	// InstallPlan.
@@ -65,8 +66,8 @@ const (
 	// repair writes the conditions again.
 	ConditionContradiction = "ConditionContradiction"
 	// ApprovalDrift means that an InstallPlan waits for approval, but no Subscription requires approval any more. Approve
-	// or delete the InstallPlan. As an Info, it means that an InstallPlan runs without approval although a Subscription is
-	// now Manual. Only the next InstallPlan then needs approval.
+	// or delete the InstallPlan. If the severity is Info, an InstallPlan runs without approval although a Subscription is
+	// now Manual. The next InstallPlan will need approval.
 	ApprovalDrift = "ApprovalDrift"
 	// ApprovalForcedBy means that an Automatic Subscription waits for an approval that another Subscription with Manual
 	// approval requires. Approve the InstallPlan. If the Subscriptions do not depend on each other, move one to its own

@@ -50,10 +50,9 @@ var labelledKinds = []labelledKind{
 	{apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), false, false},
 }
 
-// GatherOwned reads the objects that the given CSVs of a namespace own: objects that inherit component labels, and the
-// CustomResourceDefinitions that the CSVs list as owned. It ignores CSVs that are copies or have no component label,
-// and kinds that r does not read. GatherOwned returns an error if a read fails, or if namespace is not a valid label
-// value.
+// GatherOwned reads the objects that inherit component labels from the given CSVs of a namespace, and the
+// CustomResourceDefinitions that these CSVs list as owned. It ignores copied CSVs, CSVs without a component label, and
+// kinds that r does not read. GatherOwned returns an error if a read fails, or if namespace is not a valid label value.
 func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs []*v1alpha1.ClusterServiceVersion) ([]olmcore.Object, error) {
 	csvs = slices.DeleteFunc(slices.Clone(csvs), func(c *v1alpha1.ClusterServiceVersion) bool {
 		return c.IsCopied() || len(componentKeys(c.Labels)) == 0
@@ -101,8 +100,8 @@ func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs [
 }
 
 // Gather reads the Operator object with the given name and all objects with the component label of that name. If the
-// label would not be valid, Gather reads no objects. Gather returns an error if a read fails or if r does not read one
-// of the kinds, because the status would then be incomplete.
+// label is not valid, Gather reads no objects with the label. Gather returns an error if a read fails or if r does not
+// read one of the kinds.
 func Gather(ctx context.Context, r olmcore.Reader, name string) (Input, error) {
 	in := Input{Name: name}
 	var err error

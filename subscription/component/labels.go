@@ -36,18 +36,18 @@ type LabelsInput struct {
 	Owned []olmcore.Object
 	// PreviousPackages maps the UID of a Subscription to the packages that the Subscription named earlier.
 	PreviousPackages map[types.UID][]string
-	// Written contains the names of the Subscriptions that the same Result already updates. The labels of these
-	// Subscriptions are changed in a later call.
+	// Written contains the names of the Subscriptions whose status the caller updates now. Labels does not change the
+	// labels of these Subscriptions until a later call.
 	Written map[string]bool
 }
 
 // Labels adds missing component labels to Subscriptions, to the CSVs that they installed, and to the objects that those
-// CSVs own. The Result has one Update for each object, sorted by reference. The only label that Labels removes is the
-// label of an earlier package of a Subscription. For the first two minutes of a transient phase, the CSV and its
-// objects are not labelled.
+// CSVs own. The Result has one Update for each object, sorted by reference. If the package of a Subscription changed,
+// Labels removes the label of the earlier package from the Subscription. While a CSV is in a transient phase, Labels
+// waits up to two minutes before it labels the CSV and its objects.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/operators, adoption controller. Differs: Labels does not
-// label InstallPlans, because package installplan does.
+// Source: operator-lifecycle-manager pkg/controller/operators/operators, adoption controller. Differs: OLM's adoption
+// controller also labels InstallPlans. In this library, package installplan labels them.
 func Labels(in LabelsInput) olmcore.Result {
 	l := labels{in: &in, changes: map[olmcore.Object]map[string]bool{}}
 	for _, s := range in.Subscriptions {

@@ -44,20 +44,19 @@ type Input struct {
 	Name string
 	// Operator is the Operator object with that name, or nil if it does not exist.
 	Operator *operatorsv1.Operator
-	// Components contains the objects with the component label. Objects without spec and status are enough if their
-	// conditions are not needed.
+	// Components contains the objects with the component label. An object without a status is listed without conditions.
 	Components []olmcore.Object
 }
 
 // Reconcile maintains the cluster-scoped Operator object of one component label. It creates the Operator object if at
-// least one object has the label. The status of the Operator object lists the labelled objects and their conditions,
-// sorted by kind, apiVersion, namespace and name. Copied ClusterServiceVersions are not listed. The Operator object is
-// never deleted, because users also create such objects. Reconcile returns an *olmcore.InputError if the input is
-// invalid.
+// least one object has the label and the API server would accept the name. The status of the Operator object lists the
+// labelled objects and their conditions, sorted by kind, apiVersion, namespace and name. Copied ClusterServiceVersions
+// are not listed. The Operator object is never deleted, because users also create such objects. Reconcile returns an
+// *olmcore.InputError if the input is invalid.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/operators, operator controller, and its package
-// decorators. Differs: the status lists at most MaxRefs objects, and a Diagnostic reports the number of missing
-// objects.
+// decorators. Differs: OLM lists all objects in the status. This library lists at most MaxRefs objects, and a
+// Diagnostic reports how many are not listed.
 func Reconcile(in Input) (olmcore.Result, error) {
 	if in.Name == "" {
 		return olmcore.Result{}, &olmcore.InputError{Field: "Name", Problem: "is empty"}
@@ -250,9 +249,9 @@ func timeOrNil(t *metav1.Time) *metav1.Time {
 	return new(olmcore.Timestamp(t.Time))
 }
 
-// Affected returns the keys of the Operator objects to reconcile after o was created, updated or deleted. These are the
-// Operator objects of o's component labels, sorted by name. If o is itself an Operator object, the result is its own
-// key. After an update, call Affected with both the old and the new version of o.
+// Affected returns the keys of the Operator objects to reconcile after o was created, updated or deleted. If o is an
+// Operator object, the result is the key of o. Otherwise, the result contains the key for each component label of o,
+// sorted by name. After an update, call Affected with both the old and the new version of o.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	key := olmcore.KeyOf(o) // the zero Key for a nil pointer of any type
 	if key.Kind == "" {
@@ -281,7 +280,7 @@ const (
 	// ReasonOperatorMissing means that an object has a component label, but the Operator object for the label does not
 	// exist. The action creates the Operator object.
 	ReasonOperatorMissing = "OperatorMissing"
-	// ReasonStatusObserved means that the status of an Operator object differs from the observed components. The action
+	// ReasonStatusObserved means that the status of an Operator object does not match the observed components. The action
 	// updates the status.
 	ReasonStatusObserved = "StatusObserved"
 )
@@ -289,11 +288,11 @@ const (
 // These are the reasons of Diagnostics.
 const (
 	// ReasonLabelKeyInvalid means that the key of the component label is not valid, so the operator's objects are not
-	// labelled. The key contains the package and the namespace, or the name of the Operator object. Use another name.
+	// labelled. Use another name for the package, the namespace or the Operator object.
 	ReasonLabelKeyInvalid = "LabelKeyInvalid"
-	// ReasonOperatorNameInvalid means that the API server would reject the Operator object of a component label, for
-	// example because its name contains capital letters or underscores. No Operator object is created, but the
-	// operator itself works. Use another package name.
+	// ReasonOperatorNameInvalid means that the API server would reject the name of an Operator object, for example because
+	// the name contains capital letters or underscores. No Operator object is created, but the operator itself works. Use
+	// another package name.
 	ReasonOperatorNameInvalid = "OperatorNameInvalid"
 	// ReasonOperatorRefsCut means that the status of an Operator object cannot list all components or all their
 	// conditions. Select the components by their label instead.

@@ -30,11 +30,10 @@ type Health struct {
 	// Both may be empty if the Subscription is healthy.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Object is the object that prevents the phase Installed. In the phase Installed, it is the ClusterServiceVersion.
-	// Object has no resourceVersion. It has no UID if only its name is known.
+	// Object is the object because of which the phase is not Installed. In the phase Installed, Object is the
+	// ClusterServiceVersion. Object has no resourceVersion. It has no UID if only its name is known.
 	Object olmcore.Ref `json:"object,omitzero"`
-	// Since is the time, in UTC, at which Object entered its state. It is zero if the objects do not record this time. A
-	// new message for the same state does not change Since.
+	// Since is the time, in UTC, at which Object entered its state. It is zero if this time is not known.
 	Since time.Time `json:"since,omitzero"`
 	// Advice is one sentence with instructions for the user. It is empty if the user can only wait.
 	Advice string `json:"advice,omitempty"`

@@ -19,10 +19,10 @@ import (
 type Input struct {
 	subscription.Input
 	// Deployments contains all Deployments of the namespace. It is optional. If it is incomplete, Of does not examine
-	// Deployments. The blocking object is then the ClusterServiceVersion.
+	// Deployments, and reports the ClusterServiceVersion instead.
 	Deployments olmcore.Observed[*appsv1.Deployment]
 	// Pods contains all Pods of the namespace, including those of unrelated Deployments. It is optional. If it is empty,
-	// the blocking object of an unavailable Deployment is the Deployment itself.
+	// Of reports an unavailable Deployment without naming the Pod that causes the problem.
 	Pods olmcore.Observed[*corev1.Pod]
 	// HeldBack contains the reasons why Subscriptions do not get a newer version, as in resolution.Result. It is optional:
 	// nil means that the reasons are not known.

@@ -45,8 +45,8 @@ var phases = []PhaseRow{
 // Phases returns the table of phases, ordered from the worst to the best.
 func Phases() []PhaseRow { return slices.Clone(phases) }
 
-// Badness returns a number that orders the phases. It is 0 for Installed and higher for each worse phase. A phase that
-// is not in the table has the highest number.
+// Badness returns how bad a phase is: 0 for Installed, and a higher number for each worse phase. An unknown phase has
+// the highest number.
 func (p Phase) Badness() int {
 	i := slices.IndexFunc(phases, func(r PhaseRow) bool { return r.Phase == p })
 	return len(phases) - 1 - i

@@ -24,7 +24,7 @@ type Summary struct {
 	Act []Health `json:"act,omitempty"`
 }
 
-// Summarize returns the Summary of the given answers, for example the result of Of. The keys of the map are ignored.
+// Summarize returns the Summary of the given Healths, for example the result of Of. It ignores the keys of the map.
 func Summarize(answers map[string]Health) Summary {
 	var s Summary
 	for _, h := range answers {

@@ -21,14 +21,14 @@ const (
 	// ReasonDeploymentMissing means that a Deployment of the ClusterServiceVersion does not exist. The OLM controllers
 	// create it. If it stays missing, check that they are running.
 	ReasonDeploymentMissing = "DeploymentMissing"
-	// ReasonReplicaFailure means that the Pods of the Deployment cannot be created. Remove the cause, for example a
-	// quota or an admission webhook.
+	// ReasonReplicaFailure means that the Pods of the Deployment cannot be created, for example because of a quota or an
+	// admission webhook. Fix the problem that the message reports.
 	ReasonReplicaFailure = "ReplicaFailure"
 	// ReasonDeadline means that the Deployment exceeded its progress deadline, and no Pod shows the cause. Check the
 	// events of the Deployment.
 	ReasonDeadline = "ProgressDeadlineExceeded"
-	// ReasonUnavailable means that the Deployment is not available, and that neither its conditions nor its Pods show the
-	// cause. If this lasts, check the Pods.
+	// ReasonUnavailable means that the Deployment is not available, and its conditions and its Pods do not show why. If
+	// this lasts, check the Pods.
 	ReasonUnavailable = "DeploymentUnavailable"
 )
 
@@ -50,8 +50,8 @@ const (
 	ReasonContainerCreate = "CreateContainerError"
 	// ReasonContainerRun means that the container cannot be started. Correct its command or its image.
 	ReasonContainerRun = "RunContainerError"
-	// ReasonCrashLoop means that a container terminates repeatedly. Read the log with kubectl logs --previous, and remove
-	// the cause.
+	// ReasonCrashLoop means that a container terminates repeatedly. Read the log with kubectl logs --previous, and fix the
+	// problem that the log reports.
 	ReasonCrashLoop = "CrashLoopBackOff"
 	// ReasonOutOfMemory means that a container was terminated because it exceeded its memory limit. Raise the limit
 	// with spec.config.resources of the Subscription.

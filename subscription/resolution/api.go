@@ -29,13 +29,13 @@ type (
 	Catalog = content.Catalog
 )
 
-// Build indexes the content of one catalog. Invalid content is left out or marked as invalid, and the rest of the
-// catalog stays usable. Each problem is reported as a Diagnostic. The Path of the Diagnostic names the package, channel
-// and bundle. Build never panics. The caller must not change the packages after the call, because the Catalog
-// references them.
+// Build indexes the content of one catalog. Build ignores invalid content or marks it as invalid, and the rest of the
+// catalog stays usable. A Diagnostic reports each problem; its Path names the package, and usually the channel or
+// bundle. Build never panics. The caller must not change the packages after the call, because the Catalog references
+// them.
 //
-// Source: operator-registry alpha/declcfg, ConvertToModel, and alpha/model, Validate. Differs: one invalid package does
-// not make the whole catalog unusable.
+// Source: operator-registry alpha/declcfg, ConvertToModel, and alpha/model, Validate. Differs: OLM rejects a catalog
+// that contains an invalid package. This library ignores only the invalid content.
 func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) { return content.Build(packages) }
 
 // These types are the input of Resolve.
@@ -129,8 +129,8 @@ type Result struct {
 	Targets []Target
 	// HeldBack contains the Subscriptions that did not get their best candidate, sorted by Subscription.
 	HeldBack []HeldBack
-	// Cores contains the independent reasons for a failure, in the order of the Subscriptions. Subscriptions without a
-	// Core may still be resolved if Policy.AllOrNothing is false.
+	// Cores contains the independent reasons for a failure, in the order of the Subscriptions. If Policy.AllOrNothing is
+	// false, the other Subscriptions may still be resolved.
 	Cores       []Core
 	Diagnostics []olmcore.Diagnostic
 	Stats       Stats

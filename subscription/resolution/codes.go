@@ -84,8 +84,8 @@ const (
 	// ReasonInvalidContent means that a part of a catalog is invalid and is completely or partly ignored. The author of
 	// the catalog has to correct the catalog.
 	ReasonInvalidContent = content.ReasonInvalidContent
-	// ReasonDuplicateContent means that a catalog contains a package, channel, bundle, entry or version twice. If there
-	// are two definitions, the first one is used. The author of the catalog should remove the other one.
+	// ReasonDuplicateContent means that a catalog contains a package, channel, bundle, entry or version twice. Usually,
+	// the first definition is used. The author of the catalog should remove the other one.
 	ReasonDuplicateContent = content.ReasonDuplicateContent
 	// ReasonInvalidBundle means that a requirement of a bundle cannot be read, so the bundle is never chosen. The author
 	// of the catalog has to correct the bundle.
@@ -115,8 +115,8 @@ const (
 	// ReasonInvalidPin means that the version range of a Subscription is invalid, or a Pin names a Subscription that
 	// does not exist. Nothing is installed or upgraded for the Subscription until the range is corrected.
 	ReasonInvalidPin = content.ReasonInvalidPin
-	// ReasonUnknownExclusion means that the annotation of the OperatorGroup that hides global catalogs has no effect,
-	// because its value is not "true". Correct the value.
+	// ReasonUnknownExclusion means that the OperatorGroup's annotation for hiding global catalogs has no effect, because
+	// its value is not "true". Correct the value.
 	ReasonUnknownExclusion = content.ReasonUnknownExclusion
 	// ReasonMissingCSV means that the resolution selects status.currentCSV, but this ClusterServiceVersion does not exist.
 	// The ClusterServiceVersion is installed again.

@@ -21,8 +21,8 @@ type Result struct {
 	Passes bool
 }
 
-// KStatus returns the status that kstatus and Flux use. It is Current if Status is Healthy, and Failed if Status is
-// Degraded and Passes is false. Otherwise it is InProgress, for example for an object that waits for approval.
+// KStatus returns the status that kstatus and Flux use. A Healthy object is Current. A Degraded object is Failed,
+// unless Passes is true. Every other object is InProgress, for example an InstallPlan that waits for approval.
 func (r Result) KStatus() string { return kstatus(r.Status, r.Passes) }
 
 func kstatus(s Status, passes bool) string {

@@ -10,8 +10,8 @@ import (
 )
 
 // HealthCheck is an entry of spec.healthCheckExprs of a Flux Kustomization, with Flux's field names. The expressions
-// are CEL. Their variables are the top-level fields of the object. If an object has no status, Flux reports an error
-// and evaluates again, which has the effect of InProgress.
+// are CEL. Their variables are the top-level fields of the object. For an object without a status, Flux retries the
+// evaluation, so the object is in progress.
 type HealthCheck struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

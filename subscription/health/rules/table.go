@@ -21,8 +21,8 @@ const (
 	Unknown     Status = "Unknown"
 )
 
-// Test is a condition on one object. It holds if every check that is set holds: Field, True and Condition. A field that
-// is missing or has another type is empty.
+// Test checks one object. Field, True and Condition are the possible checks. A Test holds if all of its checks that are
+// set hold. A missing field, or a field of another type, has an empty value.
 type Test struct {
 	// Field is the path of a string field. The check holds if the value of the field is in In. If In is empty, every
 	// non-empty value is accepted.
@@ -43,7 +43,7 @@ type Row struct {
 	When   []Test
 	Status Status
 	Reason string
-	// Message is the message of the Result. The string field at the path replaces each {path} in the message.
+	// Message is the message of the Result. In the message, {path} stands for the value of the string field at that path.
 	Message string
 	// Says is the path of a string field of the object, or SaysCondition. If the selected text is not empty, it is used
 	// instead of Message.

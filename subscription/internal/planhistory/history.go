@@ -23,11 +23,11 @@ type History struct {
 	// LastStage is the last stage that was reported. LastAt is the time at which the InstallPlan entered that stage.
 	LastStage Stage     `json:"lastStage,omitempty"`
 	LastAt    time.Time `json:"lastAt,omitzero"`
-	// LastVersion is the resourceVersion up to which Observations of the InstallPlan have been reported.
+	// LastVersion is the resourceVersion of the newest version of the InstallPlan that was used. Transitions up to this
+	// version have been reported.
 	LastVersion string `json:"lastVersion,omitempty"`
-	// LastObserved is the time up to which Observations of the InstallPlan have been reported. It is used instead of
-	// LastVersion if resourceVersions cannot be compared. LastObserved is the time of the newest reported Observation, or
-	// of a call whose list was newer.
+	// LastObserved is the time up to which Observations of the InstallPlan have been used. It replaces LastVersion if
+	// resourceVersions cannot be compared.
 	LastObserved time.Time `json:"lastObserved,omitzero"`
 	// LastInstalledUpdate is the lastUpdateTime of the InstallPlan's Installed condition.
 	LastInstalledUpdate time.Time `json:"lastInstalledUpdate,omitzero"`
@@ -38,7 +38,8 @@ type History struct {
 	Published   Stage     `json:"published,omitempty"`
 	PublishedAt time.Time `json:"publishedAt,omitzero"`
 	// MissingSince is the time of the first call that did not find the referenced InstallPlan. It is zero while the
-	// InstallPlan is visible. MissingPlan is the UID of that InstallPlan, or its name if the reference has no UID.
+	// InstallPlan is visible. MissingPlan is the UID of the referenced InstallPlan, or its name if the reference has no
+	// UID.
 	MissingSince time.Time `json:"missingSince,omitzero"`
 	MissingPlan  string    `json:"missingPlan,omitempty"`
 	// SuspectStage is an observed stage that may come from a stale cache. SuspectSince is the time at which SuspectStage
@@ -61,15 +62,15 @@ func (h *History) isAbout(uid types.UID, name string) bool {
 	return relation.Same(h.PlanUID, h.PlanName, uid, name)
 }
 
-// Unconfirmed contains the parts of a History that may come from a stale cache: a missing InstallPlan or a
-// contradicting stage.
+// Unconfirmed contains the parts of a History that may come from a stale cache: a missing InstallPlan, or a stage that
+// contradicts the rest of the History.
 type Unconfirmed struct {
 	// MissingSince is the time of the first call that did not find the InstallPlan. MissingPlan is the UID or the name of
 	// that InstallPlan.
 	MissingSince time.Time
 	MissingPlan  string
-	// Stage is an observed stage that contradicts the history. It is empty if no observed stage contradicts the history.
-	// StageSince is the time at which Stage was first observed.
+	// Stage is an observed stage that contradicts the History, or empty if there is none. StageSince is the time at which
+	// Stage was first observed.
 	Stage      Stage
 	StageSince time.Time
 }

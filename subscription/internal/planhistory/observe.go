@@ -22,8 +22,8 @@ type Seen struct {
 	Result olmcore.Result
 }
 
-// Observe returns the state of the InstallPlan that ref references. ref may differ from status.installPlanRef of the
-// observed Subscription, because the caller may have decided to reference another InstallPlan.
+// Observe returns the state of the InstallPlan that ref references. If the caller decided that the Subscription should
+// reference another InstallPlan, ref differs from the observed status.installPlanRef.
 func (s *Snapshot) Observe(p *Past, ref *corev1.ObjectReference) Seen {
 	const path = "status.installPlanRef"
 	seen := Seen{Unconfirmed: p.History.unconfirmed()}

@@ -56,8 +56,8 @@ type Past struct {
 	History      History
 	// Remembers means that History contains the stage that was reported last.
 	Remembers bool
-	// Shown is the stage that the observed conditions show. It is empty if they show none. ShownSince is the time of the
-	// transition to that stage.
+	// Shown is the stage that the observed conditions show, or empty if they show none. ShownSince is the
+	// lastTransitionTime of the condition that shows the stage.
 	Shown      Stage
 	ShownSince time.Time
 	// Outlived means that the observed status records the version of the InstallPlan as installed.
@@ -71,32 +71,32 @@ type State struct {
 	// Shown is the stage that the conditions of the Subscription should show. If Shown is StageUnverified or StageUnknown,
 	// the conditions are not changed.
 	Shown Stage
-	// Recorded is the stage that the observed conditions show. It is empty if they show none. RecordedAt is the time of
-	// the transition to that stage.
+	// Recorded is the stage that the observed conditions show, or empty if they show none. RecordedAt is the
+	// lastTransitionTime of the condition that shows the stage.
 	Recorded   Stage
 	RecordedAt time.Time
 	// Plan is the InstallPlan. It is nil if the InstallPlan is not visible.
 	Plan *v1alpha1.InstallPlan
-	// UID and Name identify the InstallPlan. They are copied from the reference if the InstallPlan is not visible.
+	// UID and Name identify the InstallPlan. If the InstallPlan is not visible, they are copied from the reference.
 	UID  types.UID
 	Name string
-	// Invalid means that the reference has no name, or that it names another kind or another namespace.
+	// Invalid means that the reference cannot name an InstallPlan of this namespace: it has no name, or it has another
+	// kind or namespace.
 	Invalid bool
 	// Replaced means that the visible InstallPlan has another UID than the reference.
 	Replaced bool
-	// Lasting means that the InstallPlan has been missing for longer than the grace period, or its deletion was
-	// observed.
+	// Lasting means that the InstallPlan has been missing for longer than the grace period, or that Proven is true.
 	Lasting bool
-	// Proven means that the deletion of the InstallPlan was observed.
+	// Proven means that the InstallPlan does not exist. Either its deletion was observed, or the API server did not list
+	// it.
 	Proven bool
-	// Outlived means that the observed status records the version of the InstallPlan as installed. If the version and the
-	// InstallPlan are missing now, a user deleted the version on purpose. Such a deletion is no reason to resolve the
-	// namespace again.
+	// Outlived means that, according to the observed status, the InstallPlan had installed its version. If both are
+	// missing now, a user deleted the version on purpose.
 	Outlived bool
 }
 
-// Recall returns the facts that the status and the history of a Subscription record. If the history is invalid, Recall
-// uses an empty history and returns a Diagnostic.
+// Recall returns the recorded facts about a Subscription, from its status and its History. If the History is invalid,
+// Recall ignores it and returns a Diagnostic.
 func (s *Snapshot) Recall(sub *v1alpha1.Subscription, history History) (Past, olmcore.Result) {
 	p := Past{Subscription: sub, History: history}
 	p.Shown, p.ShownSince = ShownStage(sub.Status.Conditions)
@@ -122,8 +122,8 @@ func (p *Past) diagnose(
 	return r
 }
 
-// Moved reports whether ref differs from status.installPlanRef of the observed Subscription. It compares the pointers,
-// not the contents.
+// Moved reports whether ref is another pointer than status.installPlanRef of the observed Subscription. It does not
+// compare the contents.
 func (p *Past) Moved(ref *corev1.ObjectReference) bool {
 	return ref != p.Subscription.Status.InstallPlanRef
 }

@@ -27,8 +27,8 @@ type Report struct {
 	Shown Stage
 	// History is the history for the next call, if the caller keeps histories.
 	History History
-	// Result contains the Transitions, the Diagnostics and the time until the next call. A caller without histories must
-	// drop the Result if it does not write the status, because the next call returns the same Result.
+	// Result contains the Transitions, the Diagnostics and the time until the next call. A caller that keeps no histories
+	// must drop the Result unless it writes the status. Otherwise, the next call would report the same Transitions again.
 	Result olmcore.Result
 }
 

@@ -65,8 +65,8 @@ var Graph = olmcore.Graph[Stage]{
 	{From: StageFailed, To: StageInstalling, By: "retry"},
 }
 
-// CanReach reports whether controllers can take an InstallPlan from one stage to another, over any number of edges. It
-// follows the cycle between Failed and Installing once.
+// CanReach reports whether an InstallPlan can get from one stage to another along edges of Graph. It follows the cycle
+// between Failed and Installing once.
 func CanReach(from, to Stage) bool {
 	if to == StageMissing || to == StageNoPlan {
 		return true
@@ -101,8 +101,8 @@ func StageOf(p *v1alpha1.InstallPlan) Stage {
 // and Unknown, because no condition shows these stages. plan is nil if the InstallPlan is not visible.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, CheckInstallPlanStatus and
-// InstallPlanNotFound. Differs: an unknown phase keeps the published condition instead of counting as installed; an
-// empty failure reason becomes InstallPlanFailed.
+// InstallPlanNotFound. Differs: OLM treats an unknown phase as installed, and this library does not change the
+// conditions for it. If the InstallPlan has no failure reason, this library uses InstallPlanFailed.
 func Condition(s Stage, plan *v1alpha1.InstallPlan) v1alpha1.SubscriptionCondition {
 	c := v1alpha1.SubscriptionCondition{Status: corev1.ConditionTrue}
 	switch s {
@@ -125,8 +125,8 @@ func Condition(s Stage, plan *v1alpha1.InstallPlan) v1alpha1.SubscriptionConditi
 }
 
 // ShownStage returns the stage that the conditions of a Subscription show, and the time of the transition to that
-// stage. The stage is empty if the conditions show none. If several InstallPlan conditions are True, the newest one is
-// used. If they have the same time, the order is Missing, Failed, Pending.
+// stage. The stage is empty if the conditions show none. If several InstallPlan conditions are True, ShownStage uses
+// the one with the latest transition. If the times are equal, Missing is preferred to Failed, and Failed to Pending.
 func ShownStage(conditions []v1alpha1.SubscriptionCondition) (Stage, time.Time) {
 	var best *v1alpha1.SubscriptionCondition
 	var since time.Time

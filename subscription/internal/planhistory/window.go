@@ -20,8 +20,8 @@ import (
 type Observation struct {
 	// At is the time at which the version was observed.
 	At time.Time
-	// Plan is the observed version. The caller must not change it. If Deleted is true, only the name and the UID of Plan
-	// are needed.
+	// Plan is the observed version. If Deleted is true, only the name and the UID of Plan are needed. The caller must not
+	// change Plan.
 	Plan *v1alpha1.InstallPlan
 	// Deleted means that the InstallPlan with this UID does not exist any more.
 	Deleted bool
@@ -34,8 +34,8 @@ type Window struct {
 }
 
 // NewWindow returns a Window that contains the given Observations. It sorts the versions of each InstallPlan by
-// resourceVersion, oldest first. A version whose resourceVersion cannot be compared keeps its position. Times have no
-// influence on the order, because clocks may be set back.
+// resourceVersion, oldest first. A version whose resourceVersion cannot be compared keeps its position. NewWindow does
+// not use the times, because clocks may be set back.
 func NewWindow(namespace string, arrived []Observation) Window {
 	w := Window{namespace, slices.Clone(arrived)}
 	comparable := map[olmcore.Ref][]int{} // indexes into arrived
@@ -68,8 +68,8 @@ func (w *Window) Foreign() (n int) {
 	return n
 }
 
-// HasDeletion reports whether the deletion of an InstallPlan was observed. If uid is empty, only the last Observation
-// with the given name counts.
+// HasDeletion reports whether the deletion of an InstallPlan was observed. If uid is empty, it checks only the last
+// Observation with the given name.
 func (w *Window) HasDeletion(uid types.UID, name string) bool {
 	deleted := false
 	for i := range w.observations {

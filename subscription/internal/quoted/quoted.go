@@ -9,8 +9,8 @@ import (
 )
 
 // Name returns a name for use in a sentence. A name that consists only of letters, digits and . _ - + ~ : / @ is
-// returned unchanged. Any other name is quoted, because names of channels, packages and steps are free text. The quotes
-// show where the name ends.
+// returned unchanged. Any other name is returned in quotes, because the name of a channel, a package or a step may
+// contain spaces.
 func Name(name string) string {
 	isOther := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-+~:/@", r))

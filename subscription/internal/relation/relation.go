@@ -111,9 +111,8 @@ func Installed(p *v1alpha1.InstallPlan) v1alpha1.InstallPlanCondition {
 	return p.Status.GetCondition(v1alpha1.InstallPlanInstalled)
 }
 
-// InstalledAt returns the time of the last write of the Installed condition of an InstallPlan. It returns the zero time
-// if p is nil or the condition was never written. InstalledAt does not use the transition time, which stays the same if
-// the InstallPlan runs again with the same result.
+// InstalledAt returns the lastUpdateTime of the Installed condition of an InstallPlan. It returns the zero time if p is
+// nil or has no such condition. The lastUpdateTime also changes if the InstallPlan runs again with the same result.
 func InstalledAt(p *v1alpha1.InstallPlan) time.Time {
 	if p == nil {
 		return time.Time{}
@@ -121,15 +120,15 @@ func InstalledAt(p *v1alpha1.InstallPlan) time.Time {
 	return Time(Installed(p).LastUpdateTime)
 }
 
-// IsSuperseded reports whether an InstallPlan ended because a newer one superseded it. The InstallPlan may have applied
-// some steps before; see Executed.
+// IsSuperseded reports whether an InstallPlan ended because a newer one superseded it. A superseded InstallPlan may
+// have applied some of its steps; see Executed.
 func IsSuperseded(p *v1alpha1.InstallPlan) bool {
 	c := Installed(p)
 	return c.Status == corev1.ConditionFalse && c.Reason == reasonSuperseded
 }
 
-// HasFailed reports whether the Installed condition of an InstallPlan records a failure. The failure may belong to an
-// earlier attempt.
+// HasFailed reports whether the Installed condition of an InstallPlan records a failure of the current attempt or of an
+// earlier one.
 func HasFailed(p *v1alpha1.InstallPlan) bool {
 	c := Installed(p)
 	return c.Status == corev1.ConditionFalse && c.Reason == v1alpha1.InstallPlanReasonComponentFailed

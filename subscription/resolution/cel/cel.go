@@ -25,7 +25,8 @@ const CostLimit = 1_000_000
 // "properties", a list of maps with the keys type and value. The rule may call semver_compare(a, b), which returns -1,
 // 0 or 1. The compiler is safe for concurrent use. New returns an error only if the CEL environment cannot be created.
 //
-// Source: operator-framework/api pkg/constraints, NewCelEnvironment. Differs: an evaluation has a cost limit.
+// Source: operator-framework/api pkg/constraints, NewCelEnvironment. Differs: OLM does not limit the cost of an
+// evaluation. This library limits it.
 func New() (resolution.CELCompiler, error) {
 	env, err := cel.NewEnv(
 		cel.Variable("properties", cel.ListType(cel.MapType(cel.StringType, cel.DynType))),

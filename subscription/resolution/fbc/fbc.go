@@ -33,15 +33,14 @@ type Options struct {
 	Strict bool
 	// MaxDocumentBytes limits the size of a document, and MaxDocuments limits the number of documents. MaxBytes limits the
 	// total size of all files after decompression and the expansion of YAML aliases. For each limit, 0 selects the
-	// default, and a negative value is an error. Even without Strict, it is an error to exceed a limit, because the rest
-	// of the catalog is then unknown.
+	// default, and a negative value is an error. A catalog that exceeds a limit cannot be read, even without Strict.
 	MaxDocumentBytes, MaxDocuments int
 	MaxBytes                       int64
-	// OmitProperties contains types of bundle properties to leave out in order to save memory. Resolution does not need
-	// olm.csv.metadata and olm.bundle.object.
+	// OmitProperties contains the types of bundle properties that are not kept, which saves memory. Resolution does not
+	// need olm.csv.metadata and olm.bundle.object.
 	OmitProperties []string
-	// OmitNothingOf contains names of bundles. OmitProperties does not apply to these bundles. The result of
-	// packages.Heads is an example.
+	// OmitNothingOf contains names of bundles to which OmitProperties does not apply, for example the result of
+	// packages.Heads.
 	OmitNothingOf map[string]bool
 }
 
@@ -103,9 +102,9 @@ const (
 	// ReasonKeyCase means that a key differs from the schema only in upper and lower case. As in OLM, the key is accepted.
 	// Write the key as the message shows.
 	ReasonKeyCase = "KeyCase"
-	// ReasonLooseVersion means that the version of a bundle is not a semantic version, for example v1.0.0 or 1.0. As OLM
-	// does for older catalogs, the version is converted, and the message shows the result. With Strict, such a version is
-	// an error.
+	// ReasonLooseVersion means that the version of a bundle is not a semantic version, for example v1.0.0 or 1.0. The
+	// version is converted to a semantic version, as OLM does for older catalogs. The message shows the converted version.
+	// With Strict, such a version is an error.
 	ReasonLooseVersion = "LooseVersion"
 	// ReasonUnknownPackage means that a channel, bundle or deprecation names a package that no document defines. The
 	// channel, bundle or deprecation is left out. Add the package.

@@ -20,8 +20,8 @@ import (
 //   - files that a file named .indexignore excludes, with the syntax of .gitignore
 //   - files and folders whose names begin with two dots
 //
-// A mounted ConfigMap contains such names and symbolic links to them. Load follows the links. It reports links that
-// leave root, and special files such as named pipes, as unreadable.
+// Load follows symbolic links, including the links of a mounted ConfigMap to folders whose names begin with two dots.
+// It reports links that leave root, and special files such as named pipes, as unreadable.
 func Load(fsys fs.FS, root string, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	a, err := newAssembly(o)
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 
 // These are the reasons of Diagnostics, in addition to those of resolution.Build.
 const (
-	// ReasonNoHead means that the described catalog omits a channel or package, because none of its bundles can be
-	// installed. Other Diagnostics of the channel show the cause.
+	// ReasonNoHead means that a channel or a package is not shown, because none of its bundles can be installed. Other
+	// Diagnostics show the cause.
 	ReasonNoHead = "NoHead"
-	// ReasonNotDescribed means that only the name, version and images of a head are known. The catalog contains neither
-	// its ClusterServiceVersion nor its property olm.csv.metadata. To add them, render the catalog with `opm render`.
+	// ReasonNotDescribed means that the catalog contains neither the ClusterServiceVersion nor the property
+	// olm.csv.metadata of a head, so the head has no description. To add them, render the catalog with `opm render`.
 	ReasonNotDescribed = "NotDescribed"
 	// ReasonUnreadableDescription means that the description of a head is not JSON, or that one of its fields has the
 	// wrong type. The other fields are used. Correct the bundle.
@@ -55,9 +55,8 @@ func Heads(list []resolution.Package) map[string]bool {
 
 // Describe returns the description of the packages in a catalog. It uses the name, namespace, labels, creation time,
 // display name, publisher and priority of source. A nil source has the effect of an empty one. Packages without an
-// installable bundle are left out. The Diagnostics of resolution.Build are included. The others report content that
-// cannot be shown. All are sorted by Path. Describe modifies neither argument, but the Catalog shares strings with
-// list.
+// installable bundle are left out. The Diagnostics are those of resolution.Build, and those for content that cannot be
+// shown. Describe modifies neither argument, but the Catalog shares strings with list.
 func Describe(source *v1alpha1.CatalogSource, list []resolution.Package) (Catalog, []olmcore.Diagnostic) {
 	index, problems := resolution.Build(list)
 	byName := map[string]*resolution.Package{}
@@ -94,10 +93,10 @@ const (
 	maxSourceText   = 1 << 10
 )
 
-// Of returns a copy of the Catalog with the metadata of source, which is another CatalogSource or a new version of the
-// same one. Of replaces name, namespace, labels, creation time, display name, publisher and priority. A nil source has
-// the effect of an empty one. Only the first 100 labels and the first KiB of display name and publisher are used. Of
-// does not modify c.
+// Of returns a copy of the Catalog with the name, namespace, labels, creation time, display name, publisher and
+// priority of source. source may be another CatalogSource with the same content, or a new version of the same
+// CatalogSource. A nil source has the effect of an empty one. Of uses at most 100 labels, and the first KiB of display
+// name and publisher. It does not modify c.
 func (c Catalog) Of(source *v1alpha1.CatalogSource) Catalog {
 	if source == nil {
 		source = &v1alpha1.CatalogSource{}

@@ -18,12 +18,12 @@ import (
 // DefaultMaxBytes is the default of Describer.MaxBytes.
 const DefaultMaxBytes = 64 << 20
 
-// Describer describes a catalog one package at a time, and a package one head at a time. Apart from the result, only
-// one head of a large catalog must be in memory. The zero value is ready to use.
+// Describer describes the packages of a catalog one after the other, and the heads of each package one after the other.
+// A caller needs only one head of a large catalog in memory. The zero value is ready to use.
 type Describer struct {
-	// MaxBytes limits the memory of the result. 0 means DefaultMaxBytes. A negative value leaves out everything. A head
-	// above the limit is shown without a description, and a package above the limit is left out. A Diagnostic reports each
-	// of them.
+	// MaxBytes limits the memory of the result. 0 means DefaultMaxBytes, and a negative value means no memory at all. If a
+	// head exceeds the limit, it is shown without a description. If a package exceeds the limit, it is not shown. A
+	// Diagnostic reports each such head or package.
 	MaxBytes int
 
 	kept int
@@ -49,8 +49,8 @@ type Pending struct {
 	diagnostics []olmcore.Diagnostic
 }
 
-// Begin starts the description of one package. The bundles of p need the properties with their versions, but not their
-// descriptions. Until End, the caller must not change p or the objects that p references.
+// Begin starts the description of package p. The bundles of p must have the properties with their versions, but do not
+// need the properties with their descriptions. Do not change p or the objects that p references before calling End.
 func (d *Describer) Begin(p resolution.Package) *Pending {
 	index, problems := resolution.Build([]resolution.Package{p})
 	out := d.pending(newPackage(&p), index)
@@ -80,8 +80,8 @@ func (p *Pending) Describe(head resolution.Bundle) {
 }
 
 // End returns the PackageManifest of the package, or nil if the package has no content to show. A head that was not
-// passed to Describe has only its version. The Diagnostics of resolution.Build are included. The others report content
-// that cannot be shown. All are sorted by Path.
+// passed to Describe has only its version. The Diagnostics are those of resolution.Build for the package, and those for
+// content that cannot be shown.
 func (p *Pending) End() (*PackageManifest, []olmcore.Diagnostic) {
 	m := p.manifest()
 	if m != nil && !p.take(footprint(m)) {

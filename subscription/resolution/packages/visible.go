@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Catalog contains the packages of one CatalogSource. It is read-only. Copies of a Catalog share the descriptions.
+// Catalog contains the packages of one CatalogSource. It is read-only, because copies of a Catalog share the
+// descriptions.
 type Catalog struct {
 	Source types.NamespacedName
 	// Priority is the priority of the CatalogSource. If two catalogs contain the same package, the catalog with the higher
@@ -19,9 +20,8 @@ type Catalog struct {
 	Packages []PackageManifest
 }
 
-// Visible returns the packages that are visible in a namespace: the packages of its own catalogs and of the catalogs in
-// the namespace global. Their metadata.namespace is set to namespace. The packages are sorted by name. Packages with
-// the same name are sorted in this order:
+// Visible returns the packages of the catalogs in namespace and in the namespace global. It sets metadata.namespace of
+// each package to namespace. The packages are sorted by name. Packages with the same name are sorted in this order:
 //   - packages of catalogs in namespace come first
 //   - then packages of catalogs with a higher priority
 //   - then by the namespace and the name of the catalog

@@ -34,9 +34,9 @@ type Question struct {
 	// Target is the name of the ClusterServiceVersion of the bundle at the end of the path. If it is empty, the path goes
 	// as far as possible. A Target requires a Subscription.
 	Target string
-	// AcrossChannels allows the path to switch to other channels of the package if it does not reach the Target otherwise.
-	// Find then returns the shortest path. If Target is empty, AcrossChannels selects the head of the default channel as
-	// the target.
+	// AcrossChannels allows the path to switch to other channels of the package if it does not reach the Target without a
+	// switch. Find then returns the path with the fewest hops. If AcrossChannels is set and Target is empty, the head of
+	// the default channel is the target.
 	AcrossChannels bool
 }
 
@@ -45,8 +45,8 @@ type Path struct {
 	Namespace    string `json:"namespace"`
 	Subscription string `json:"subscription,omitempty"`
 	Target       string `json:"target,omitempty"`
-	// Reached means that the Target is installed at the end of the path. Without a Target, Reached means that the path
-	// ends because no newer version is offered, and not because of an obstacle.
+	// Reached means that the Target is installed at the end of the path. If there is no Target, Reached means that the
+	// path ends because the catalogs offer no newer version.
 	Reached bool  `json:"reached"`
 	Hops    []Hop `json:"hops"`
 	// Stops contains the end of the path of each requested Subscription, sorted by Subscription.
@@ -60,7 +60,8 @@ type Hop struct {
 	Channel string `json:"channel,omitempty"`
 	// Moves contains the operators that are installed or upgraded, sorted by name.
 	Moves []Move `json:"moves"`
-	// Approval means that this hop waits for approval, because a Subscription that changes in it has Manual approval.
+	// Approval means that this hop must be approved, because it changes the operator of a Subscription with Manual
+	// approval.
 	Approval bool `json:"approval,omitempty"`
 }
 
@@ -74,7 +75,7 @@ type Move struct {
 	Channel string               `json:"channel"`
 	Catalog types.NamespacedName `json:"catalog"`
 	// Subscriptions contains the Subscriptions of the operator. It is empty for a new dependency. RequiredBy contains the
-	// operators that require the operator.
+	// operators that require this operator.
 	Subscriptions []string `json:"subscriptions,omitempty"`
 	RequiredBy    []string `json:"requiredBy,omitempty"`
 	// Deprecations contains the deprecation messages for the bundle, its channel and its package.
@@ -109,8 +110,7 @@ const (
 )
 
 // Find returns the upgrade path that a Question describes. It returns an *olmcore.InputError if the Subscription or the
-// Target of the Question does not exist in its Input. It also returns one if Subscription is empty although Target or
-// AcrossChannels is set.
+// Target does not exist in the Input, or if Target or AcrossChannels is set without a Subscription.
 func Find(q Question) (Path, error) {
 	if q.Subscription == "" && (q.Target != "" || q.AcrossChannels) {
 		return Path{}, &olmcore.InputError{Field: "Subscription", Problem: "is empty, but Target and AcrossChannels apply to one Subscription"}

@@ -13,8 +13,8 @@ import (
 	"github.com/olmcore/olm/internal/printable"
 )
 
-// String returns the path as text. The text has a line for each move, for each deprecation and for each Stop. Line
-// breaks in names and messages are replaced.
+// String returns the path as text. The text has a line for each move, for each deprecation and for each Stop. Names and
+// messages are written without line breaks.
 func (p Path) String() string {
 	var b strings.Builder
 	row := func(indent, format string, args ...any) {

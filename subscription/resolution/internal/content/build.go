@@ -230,8 +230,8 @@ func (b *builder) edges(e *Entry, source *ChannelEntry, at place) {
 	e.Skip = in
 }
 
-// Cut shortens a text to at most limit bytes. A shortened text ends with "…". limit must be at least 3, which is the
-// size of "…" in bytes.
+// Cut shortens a text to at most limit bytes. A shortened text ends with "…", which has 3 bytes, so limit must be at
+// least 3.
 func Cut(text string, limit int) string {
 	const end = "…"
 	if len(text) <= limit {

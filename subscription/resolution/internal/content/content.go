@@ -33,8 +33,8 @@ type Channel struct {
 type ChannelEntry struct {
 	// Name is the name of the bundle, which is also the name of its ClusterServiceVersion.
 	Name string `json:"name,omitempty"`
-	// Replaces and Skips contain the names of the entries from which this entry upgrades. The entries in Skips are also
-	// removed from the order of the channel.
+	// Replaces and Skips contain the names of the entries from which this entry upgrades. The entries in Skips are not
+	// part of the Chain of the channel.
 	Replaces string   `json:"replaces,omitempty"`
 	Skips    []string `json:"skips,omitempty"`
 	// SkipRange is a version range. This entry upgrades from every version in the range.
@@ -73,8 +73,9 @@ const (
 	PropertyLabel           = "olm.label"
 	PropertyLabelRequired   = "olm.label.required"
 	PropertyDeprecated      = "olm.deprecated"
-	// PropertyBundleObject contains an inline manifest. PropertyCSVMetadata contains a summary for user interfaces.
-	// Neither property is copied to an installed ClusterServiceVersion.
+	// PropertyBundleObject is the type of a property with an inline manifest. PropertyCSVMetadata is the type of a
+	// property with a summary for user interfaces. Properties of these types are not copied to an installed
+	// ClusterServiceVersion.
 	PropertyBundleObject = "olm.bundle.object"
 	PropertyCSVMetadata  = "olm.csv.metadata"
 )

@@ -24,14 +24,14 @@ func (c *Catalog) Digest() string {
 	return c.digest
 }
 
-// Digester computes a digest of lists of strings, which are called pieces. The order of the pieces has no effect on the
+// Digester computes a digest of pieces. A piece is a list of strings. The order of the pieces has no effect on the
 // digest. The zero value is ready to use.
 type Digester struct {
 	total [4]uint64
 	piece []byte
 }
 
-// Begin starts a piece with the given strings. Texts then adds more strings to the piece, and End adds the piece to the
+// Begin starts a piece with the given strings. Call Texts to add more strings, and then End to add the piece to the
 // digest.
 func (d *Digester) Begin(texts ...string) {
 	d.piece = d.piece[:0]

@@ -26,13 +26,13 @@ type API struct {
 // String returns the API as "Kind (group/version)".
 func (g API) String() string { return g.Kind + " (" + g.Group + "/" + g.Version + ")" }
 
-// Compare compares two APIs by group, kind and version, which is the order of their JSON forms.
+// Compare compares two APIs by group, then by kind, then by version.
 func (g API) Compare(h API) int {
 	return cmp.Or(strings.Compare(g.Group, h.Group), strings.Compare(g.Kind, h.Kind), strings.Compare(g.Version, h.Version))
 }
 
-// PackageFact is one valid property olm.package. Strict means that Text is a semantic version. If Strict is false, no
-// version range contains the version.
+// PackageFact is one valid property olm.package. Strict means that Text is a semantic version. If Strict is false, the
+// version is in no version range.
 type PackageFact struct {
 	Name string
 	// Text is the version as the author wrote it.
@@ -201,10 +201,10 @@ func ParseAnnotation(text string) ([]olmcore.Property, error) {
 	return list.Properties, nil
 }
 
-// Projects reports whether an annotation is the JSON form of a bundle's properties, as OLM writes it. Properties that
-// only contain manifests are left out of that form. If Projects returns true, the Facts of the bundle are also the
-// Facts of the annotation. Projects compares text, so it may return false for an equivalent annotation. Such an
-// annotation must be parsed.
+// Projects reports whether an annotation contains exactly the given properties of a bundle, in the JSON form that OLM
+// writes, without PropertyBundleObject and PropertyCSVMetadata. The Facts of the annotation then equal the Facts of the
+// bundle. Projects compares text, so it may return false although the properties are the same. If it returns false,
+// parse the annotation.
 func Projects(text string, properties []olmcore.Property) bool {
 	var b strings.Builder
 	b.Grow(len(text) + 1)
@@ -230,8 +230,8 @@ type VersionRange struct {
 	in   semver.Range
 }
 
-// Contains reports whether v is in the range. An empty alternative, as in ">1.0.0 || || <0.1.0", contains no version.
-// The semver library panics for such a range, and Contains returns false.
+// Contains reports whether v is in the range. For a range with an empty alternative, such as ">1.0.0 || || <0.1.0", it
+// returns false, because the semver library panics.
 func (r *VersionRange) Contains(v semver.Version) (ok bool) {
 	defer func() {
 		if recover() != nil {

@@ -17,8 +17,7 @@ import (
 // Explanation explains why a bundle is or is not chosen.
 type Explanation struct {
 	Subscription, Bundle string
-	// Chosen means that the bundle is part of the solution. Such a bundle is either installed already, or will be
-	// installed.
+	// Chosen means that the bundle is part of the solution: it is installed already, or it will be installed.
 	Chosen bool
 	// Code is the kind of reason why the bundle is not chosen. It is empty if Chosen is true.
 	Code model.HeldBackCode
@@ -267,13 +266,13 @@ func obstacle(p *View, r model.Ref) string {
 	return ""
 }
 
-// View contains the problem and its solution: the Subscriptions that are left out, and the entries that the other
-// Subscriptions get.
+// View contains a Problem and its solution. Its Scope contains the Subscriptions that failed. Targets contains the
+// entries that the other Subscriptions get.
 type View struct {
 	*model.Problem
 	Scope *model.Scope
 	// Targets contains the entry that each Subscription gets, by the Index of the Subscription. If a Subscription gets no
-	// entry, the Entry of its Ref is nil. Targets is empty if there is no solution yet.
+	// entry, its Ref has a nil Entry. Targets is empty if there is no solution yet.
 	Targets []model.Ref
 	// Solver answers further Questions about the problem.
 	Solver *search.Solver

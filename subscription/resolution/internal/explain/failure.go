@@ -18,12 +18,12 @@ type Core struct {
 	// Subscriptions contains the names of the Subscriptions that the rules concern, sorted. If it is empty, the Core
 	// affects all Subscriptions.
 	Subscriptions []string
-	// Rules contains the rules, sorted by text. Minimal means that the rules no longer contradict each other if any one of
-	// them is left out. Minimal is false if the limit of steps was reached before this was known.
+	// Rules contains the rules, sorted by text. Minimal means that every rule is necessary for the contradiction. Minimal
+	// is false if the limit of steps was reached before this was known.
 	Rules   []Rule
 	Minimal bool
-	// Error means that the rules do not contradict each other. Instead, a catalog is unavailable or the limit of steps was
-	// reached. A later resolution may succeed once the catalog is available.
+	// Error means that the reason is not a contradiction: either a catalog is unavailable, or the limit of steps was
+	// reached.
 	Error bool
 	// Message is the message that OLM would write for these rules.
 	Message string
@@ -44,15 +44,15 @@ type Rule struct {
 	Catalog                           types.NamespacedName
 	// Objects contains OLM's identifiers of the candidates, or of the entries that exclude each other.
 	Objects []string
-	// Need describes the requirement of a BundleRequires rule. FailureMessage is the message that the bundle's author
-	// wrote for this requirement.
+	// Need describes the requirement of a rule of kind BundleRequires. FailureMessage is the message that the bundle's
+	// author wrote for this requirement.
 	Need, FailureMessage string
 }
 
-// Remedy is a change after which the Subscriptions can be resolved. Before a Remedy is offered, the resolution is
-// repeated with the change. If the change needs unknown content, such as another catalog, that content is assumed to
-// exist. Three kinds of changes are offered without this trial: retrying with fewer bundles or more steps, restoring a
-// catalog, and asking a publisher for an upgrade.
+// Remedy is a change after which the Subscriptions can be resolved. Usually, the resolution was repeated with the
+// change and succeeded. If the change needs unknown content, such as another catalog, that content is assumed to exist.
+// Three kinds of Remedies are not tested: to retry with fewer bundles or more steps, to restore a catalog, and to ask a
+// publisher for an upgrade.
 type Remedy struct {
 	Code RemedyCode
 	// Object is the name of the ClusterServiceVersion, Subscription, package or catalog to change, or a description of
@@ -102,8 +102,8 @@ type HeldBack struct {
 // Target contains the operators of one Subscription before and after a resolution.
 type Target struct {
 	Subscription string
-	// Current is the installed operator before this resolution. Target is the operator after this resolution. A field is
-	// empty if there is no such operator.
+	// Current is the installed operator before this resolution, or empty if there is none. Target is the operator after
+	// this resolution, or empty if there is none.
 	Current, Target string
 	// Adopt means that the Subscription adopts Target, which exists already. The Decision sets status.currentCSV to
 	// Target. Package subscription then observes that Target exists, and sets status.installedCSV.
@@ -118,8 +118,8 @@ func CoresFor(cores []Core, subscription string) []Core {
 	})
 }
 
-// GivenUp returns a Core that reports that Subscriptions could not be decided within a number of steps. If subs is
-// empty, the Core reports the operators without Subscription.
+// GivenUp returns a Core for Subscriptions that could not be decided within the given number of steps. If subs is
+// empty, the Core is about the operators without Subscription.
 func GivenUp(p *View, subs []*model.Subscription, steps int) Core {
 	c := Core{Error: true, Message: fmt.Sprintf("resolution stopped after %d steps", p.Policy.Steps())}
 	if len(subs) == 0 {

@@ -58,7 +58,7 @@ var remedies = []remedy{
 const mostChecked = 12
 
 // RemediesFor returns the remedies for a contradiction. Call it only after all contradictions are known, because it
-// leaves out the Subscriptions that failed for other reasons.
+// ignores the Subscriptions that failed because of another contradiction.
 func RemediesFor(v *View, core *Core, found search.Contradiction, budget *search.Budget) []Remedy {
 	t := trouble{rules: core.Rules, found: found}
 	for _, s := range v.Subs {

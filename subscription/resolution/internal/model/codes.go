@@ -85,7 +85,7 @@ const (
 	Unknown HeldBackCode = "Unknown"
 )
 
-// Stats contains the amount of work of a resolution, in steps. One step examines a candidate or takes about as long.
+// Stats contains the work of a resolution, measured in steps. One step is about the work to examine one candidate.
 // Equal inputs give equal Stats.
 type Stats struct {
 	// Reading is the number of steps for reading the input and writing the result. It grows with the input and the result,

@@ -27,7 +27,7 @@ type CSV struct {
 	// LeftOut means that the ClusterServiceVersion is not part of the problem. The ClusterServiceVersion is being deleted,
 	// is being replaced in an upgrade, or is being installed again.
 	LeftOut bool
-	// Error describes a problem of the ClusterServiceVersion because of which OLM stops the resolution. It is empty if
+	// Error describes the problem of an invalid ClusterServiceVersion for which OLM stops the resolution. It is empty if
 	// there is no such problem.
 	Error string
 }

@@ -18,13 +18,11 @@ import (
 //
 // The digest covers OperatorGroups, existing ClusterServiceVersions, catalogs, version ranges, and the Subscriptions
 // whose InstallPlan failed. It also covers the packages that Subscriptions name, and the packages that may meet a
-// requirement directly or indirectly. A change of another package does not change the digest, unless the Policy or a
-// failure makes all packages relevant.
+// requirement directly or indirectly. A change of another package usually does not change the digest.
 //
 // A caller that passes a Result to package subscription should store the fingerprint with the Result, and should
-// discard the Result when the fingerprint changes. Only the fingerprint shows that the predecessor of an upgrade was
-// removed, or that the InstallPlan of a version failed. The other relevant fields of a Subscription are in
-// Result.Observed.
+// discard the Result when the fingerprint changes. For example, the fingerprint changes when the predecessor of an
+// upgrade is removed, or when an InstallPlan fails.
 func (in *Input) Fingerprint() string {
 	d := content.Digester{}
 	for _, g := range in.OperatorGroups {

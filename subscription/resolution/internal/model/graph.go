@@ -26,8 +26,8 @@ type Segment struct {
 
 // Offer contains the candidates that can meet a requirement, in order of preference.
 type Offer struct {
-	// ID is the number of the Offer among the Offers for requirements of nodes. Offers for Subscriptions and existing
-	// ClusterServiceVersions do not use it.
+	// ID is the number of the Offer among the Offers for requirements of nodes. It is not set in Offers for Subscriptions
+	// and existing ClusterServiceVersions.
 	ID       int32
 	Segments []Segment
 	Total    int
@@ -105,7 +105,7 @@ func (p *Problem) Identifiers(o *Offer) []string {
 // Choice contains a requirement and the candidates that can meet the requirement. The search selects the first possible
 // candidate.
 type Choice struct {
-	// Sub, CSV and Parent are the possible sources of the requirement. Exactly one of them is set.
+	// Exactly one of Sub, CSV and Parent is set: the object that has the requirement.
 	Sub    *Subscription
 	CSV    *CSV
 	Parent *Node
@@ -115,8 +115,8 @@ type Choice struct {
 	*Offer
 	// Last is the candidate that was selected most recently for the Choice.
 	Last *Node
-	// Owner is the Index of the Subscription that the Choice serves. A number that is not the Index of a Subscription
-	// stands for an existing ClusterServiceVersion.
+	// Owner is the Index of the Subscription that needs the Choice. A higher number stands for an existing
+	// ClusterServiceVersion.
 	Owner int32
 }
 
@@ -124,8 +124,8 @@ type Choice struct {
 type Node struct {
 	Ref
 	ID int32
-	// Owner is the Index of the Subscription for which the entry was examined. A number that is not the Index of a
-	// Subscription stands for an existing ClusterServiceVersion.
+	// Owner is the Index of the Subscription for which the entry was examined. A higher number stands for an existing
+	// ClusterServiceVersion.
 	Owner int32
 	// Groups contains the numbers of the Groups to which the entry belongs: for its packages, for its APIs and, for an
 	// entry of a catalog, for its name.
@@ -343,7 +343,7 @@ const (
 // Count adds units of work that another package did. 16 units of work are one step.
 func (p *Problem) Count(work int) { p.work += work }
 
-// TakeSteps returns the work since its last call, in steps. The result includes the given units of work.
+// TakeSteps adds the given units of work, and returns the number of steps since its last call.
 func (p *Problem) TakeSteps(more int) int {
 	p.work += more
 	steps := p.work / workPerStep

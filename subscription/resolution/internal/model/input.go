@@ -83,13 +83,13 @@ type Policy struct {
 	// exists. Otherwise, the operator remains installed and is held back.
 	FailOnMissingCatalog bool
 	// FailOnMalformedChannel stops the resolution of the namespace if a channel that may be relevant is invalid.
-	// FailOnInvalidBundle does the same for a bundle. Otherwise, the channel or bundle is left out.
+	// FailOnInvalidBundle does the same for a bundle. If they are false, an invalid channel or bundle is ignored.
 	FailOnMalformedChannel, FailOnInvalidBundle bool
 	// AllowBackwardSkipRange allows a skipRange to lead to the installed version itself, or to an older one.
 	AllowBackwardSkipRange bool
-	// TransitionAsFreestanding treats the predecessor in an upgrade as an operator without Subscription. If this is set,
-	// no Subscription of the namespace can be resolved during an upgrade. Otherwise, only the Subscription of that
-	// operator waits for the upgrade.
+	// TransitionAsFreestanding stops the resolution of all Subscriptions of the namespace while one of its operators is
+	// upgraded. It treats the predecessor in the upgrade as an operator without Subscription. If it is false, only the
+	// Subscription of the upgraded operator waits for the upgrade.
 	TransitionAsFreestanding bool
 	// AllOrNothing stops the resolution of the namespace if one Subscription has no solution.
 	AllOrNothing bool
@@ -101,11 +101,11 @@ type Policy struct {
 	AdoptSameBundle bool
 	// OmitHeldBack leaves Result.HeldBack empty, which saves time.
 	OmitHeldBack bool
-	// MaxSteps limits the number of steps of each search. One step examines a candidate or takes about as long. A million
-	// steps take about half a second. If a search for all Subscriptions reaches the limit, they are added one after the
-	// other. Subscriptions that reach the limit again are left out. With many Subscriptions, the limit of each is lower.
-	// The searches for reasons have separate limits, which are slightly higher. 0 means DefaultMaxSteps, and a negative
-	// value means no limit.
+	// MaxSteps limits the number of steps of each search. One step is about the work to examine one candidate. A million
+	// steps take about half a second. If the search for all Subscriptions together reaches the limit, the search adds the
+	// Subscriptions one after the other. A Subscription fails if it reaches the limit then. The more Subscriptions there
+	// are, the lower is the limit for each of them. The searches for reasons have separate limits. 0 means
+	// DefaultMaxSteps, and a negative value means no limit.
 	MaxSteps int
 	// MessageLimit limits the length of failure messages in bytes. 0 means DefaultMessageLimit, and a negative value
 	// means no limit.

@@ -44,9 +44,8 @@ const (
 // RuleTable assigns numbers to the rules that are part of conflicts. The zero value is an empty table.
 type RuleTable struct {
 	ids map[RuleKey]int32
-	// Keys contains the rules by number. Owners contains, for each rule, the Index of the Subscription that the rule
-	// serves. A higher number stands for an existing ClusterServiceVersion. Rules are given up in the order of their
-	// Owners.
+	// Keys contains the rules by number. Owners contains, for each rule, the Index of the Subscription that needs the
+	// rule. A higher number stands for an existing ClusterServiceVersion.
 	Keys   []RuleKey
 	Owners []int32
 }

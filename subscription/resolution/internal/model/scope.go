@@ -8,8 +8,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Scope selects the part of a Problem to solve. Failed Subscriptions are left out, and their installed operators must
-// remain. The zero value selects the whole Problem.
+// Scope selects the part of a Problem to solve. It excludes Subscriptions that failed, but their installed operators
+// must remain. It also excludes the rules for which Waive was called. The zero value selects the whole Problem.
 type Scope struct {
 	failed map[*Subscription]bool
 	kept   map[*content.Entry]*Subscription
@@ -19,11 +19,11 @@ type Scope struct {
 // Failed reports whether a Subscription is left out because it failed.
 func (s *Scope) Failed(sub *Subscription) bool { return s.failed[sub] }
 
-// Kept returns the failed Subscription because of which the installed operator e must remain. It returns nil if there
-// is no such Subscription.
+// Kept returns the failed Subscription of the installed operator e, if e must remain because that Subscription failed.
+// Otherwise, it returns nil.
 func (s *Scope) Kept(e *content.Entry) *Subscription { return s.kept[e] }
 
-// Waived reports whether a rule is given up.
+// Waived reports whether the search ignores a rule because Waive was called for it.
 func (s *Scope) Waived(key RuleKey) bool { return s.waived[key] }
 
 // Freestanding reports whether an existing operator must be part of every solution.
@@ -31,8 +31,8 @@ func (s *Scope) Freestanding(c *CSV) bool {
 	return !c.LeftOut && (len(c.Owners) == 0 || s.kept[c.Entry] != nil)
 }
 
-// SideBySide reports whether a and b are existing operators, and at least one of them remains only because its
-// Subscription failed. A conflict between such operators does not stop the other Subscriptions.
+// SideBySide reports whether a conflict between a and b is ignored. This is the case if both are existing operators,
+// and at least one of them remains only because its Subscription failed.
 func (s *Scope) SideBySide(a, b *Node) bool {
 	if len(s.kept) == 0 || a.Source != ExistingSource || b.Source != ExistingSource {
 		return false
@@ -55,7 +55,7 @@ func (s *Scope) LeaveOut(sub *Subscription) {
 	}
 }
 
-// Waive gives up rules. The search then ignores them.
+// Waive makes the search ignore the given rules.
 func (s *Scope) Waive(keys ...RuleKey) {
 	if s.waived == nil {
 		s.waived = map[RuleKey]bool{}
@@ -65,5 +65,6 @@ func (s *Scope) Waive(keys ...RuleKey) {
 	}
 }
 
-// Changes returns the number of operators that must remain plus the number of rules that are given up.
+// Changes returns the number of operators that must remain because of failed Subscriptions, plus the number of rules
+// that the search ignores because Waive was called for them.
 func (s *Scope) Changes() int { return len(s.kept) + len(s.waived) }

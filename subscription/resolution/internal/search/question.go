@@ -48,9 +48,9 @@ type Question struct {
 	Demands *Demands
 }
 
-// Demands restricts Subscriptions to one candidate each. The Subscription Hard gets Candidate, and the rule for this
-// cannot be given up. Keep maps the Index of a Subscription to its candidate. Each entry of Keep is a RuleKeeps, which
-// can be given up.
+// Demands restricts Subscriptions to one candidate each. The Subscription Hard must get Candidate; no conflict contains
+// this rule. Keep maps the Index of each other restricted Subscription to its candidate. Each entry of Keep is a
+// RuleKeeps, which a conflict may contain.
 type Demands struct {
 	Hard      *model.Subscription
 	Candidate model.Ref

@@ -14,14 +14,14 @@ type Contradiction struct {
 	// Rules contains the numbers of the rules. It is empty if there is a solution, or if the Budget was used up before
 	// any rules were found.
 	Rules []int32
-	// Minimal means that the rules no longer contradict each other if any one of them is left out.
+	// Minimal means that every rule is necessary for the contradiction.
 	Minimal bool
 }
 
 // Reasons returns a minimal set of rules that exclude each other. If conflict is nil, Reasons first searches for a
-// conflict. The result names as few Subscriptions as possible, so that the other Subscriptions do not fail. Rules of
-// later Subscriptions are left out first, so the result names the earlier ones. If the Budget is used up early, the set
-// may not be minimal. If the Verdict is not Unsatisfiable, no rules were found.
+// conflict. The result names as few Subscriptions as possible, so that the other Subscriptions do not fail. The result
+// prefers rules of earlier Subscriptions. If the Budget is used up early, the set may not be minimal. If the Verdict is
+// not Unsatisfiable, no rules were found.
 func (s *Solver) Reasons(q Question, conflict model.Bitset, budget *Budget) (Contradiction, Verdict) {
 	q.Problem.Considered() // says which Subscription each entry serves
 	r := reducer{q, s, budget}
@@ -123,8 +123,8 @@ func (r *reducer) subscriptionsOf(rules model.Bitset) model.Bitset {
 }
 
 // OneByOne finds the Subscriptions that prevent a solution, or that cannot be decided within share steps. It adds the
-// Subscriptions to the question one after the other, from the oldest to the newest. If a Subscription prevents a
-// solution or reaches the limit, OneByOne removes it before it adds the next one. The results are:
+// Subscriptions to the question one after the other, and removes such a Subscription before it adds the next one. The
+// results are:
 //   - undecided: the Subscriptions that reached the limit
 //   - contradicts: the first Subscription that made the question unsatisfiable, or nil
 //   - spent: the number of steps
