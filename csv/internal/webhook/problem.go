@@ -36,8 +36,8 @@ func port(p int32) int32 { return cmp.Or(p, defaultPort) }
 // its webhook.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
-// Differs: OLM rejects only repeated names and forbidden rules, and retries the installation of other invalid webhooks
-// endlessly. This library rejects all invalid descriptions.
+// Differs: before an installation, OLM checks only for repeated names and forbidden rules. It retries the installation
+// of other invalid webhooks endlessly. This library rejects all invalid descriptions.
 func Problem(c *owned.CSV) string {
 	descriptions := c.Spec.WebhookDefinitions
 	if len(descriptions) == 0 {
