@@ -31,9 +31,9 @@ import (
 // the Namespace. The zero key means all CSVs. Use olmcore.ExpandKeys to expand such keys, or Concerned to select fewer
 // CSVs.
 //
-// A cleanup also waits for other objects, such as CSVs of other namespaces that use the same CRDs, and instances of
-// CRDs without owner labels. The cleanup checks these objects again after at most a minute. A CSV whose APIService is
-// disrupted checks its Pods again after ten seconds.
+// Affected returns no keys for some objects that a cleanup waits for, such as CSVs of other namespaces that use the
+// same CRDs. Reconcile requests a retry after at most a minute for these objects, and after ten seconds for the Pods
+// behind a disrupted APIService.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	if olmcore.RefOf(o).Kind == "" {
 		return nil
@@ -195,8 +195,8 @@ func ownersOf(o olmcore.Object) []types.NamespacedName {
 	return keys
 }
 
-// Terms calls add with each index term of an original CSV. A copy has no terms. If a change affects the CSV, at least
-// one of these terms is in the Terms of Concerned, unless those are nil.
+// Terms calls add with each index term of an original CSV. A copy has no terms. If Concerned returns Terms for a change
+// that affects the CSV, they contain at least one of these terms.
 func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	if c.IsCopied() {
 		return
@@ -233,9 +233,8 @@ func ofAPIGroup(name string) olmcore.Term   { return olmcore.Term{Of: "API group
 // unsettled is the term of CSVs that are not Succeeded.
 var unsettled = olmcore.Term{Of: "unsettled"}
 
-// Concerned returns a test for the original CSVs that the change of an object from old to next affects. Affected knows
-// only one of the two objects, and may return a key for several CSVs. Use Concerned to select among those CSVs. old is
-// nil if the old object is not known.
+// Concerned selects the original CSVs that the change of an object from old to next affects. If Affected returns a key
+// for several CSVs, use Concerned to select among them. old is nil if the old object is not known.
 func Concerned(old, next olmcore.Object) olmcore.Concern[*v1alpha1.ClusterServiceVersion] {
 	of, isKnown := concernedBy(old, next)
 	if !isKnown {

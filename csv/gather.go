@@ -27,9 +27,9 @@ import (
 )
 
 // Gather reads the Input of Reconcile. The caller sets Now, KubernetesVersion, ServedAPIs, LastRun, Judged, Issued,
-// Inspected and Checkpoint. If the CSV does not exist, the error is one for which apierrors.IsNotFound holds. If the
-// Reader does not read CSVs, errors.Is(err, olmcore.ErrNotRead) holds. A list of another kind that the Reader does not
-// read is incomplete in the Input. Any other failed read is an error.
+// Inspected and Checkpoint. If the CSV does not exist, apierrors.IsNotFound reports true for the error. If the Reader
+// does not read CSVs, errors.Is(err, olmcore.ErrNotRead) is true. A list of another kind that the Reader does not read
+// is incomplete in the Input. Any other failed read is an error.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)
 	if err != nil {

@@ -36,7 +36,7 @@ type Input struct {
 	// Config tunes the decisions. The zero value is valid.
 	Config Config
 	// LastRun contains the results of the last actions that the caller ran for this CSV. Optional. If LastRun is nil, a
-	// write that the API server rejects is repeated instead of reported.
+	// write that the API server rejected is retried without backoff, and the failure is not reported.
 	LastRun olmcore.LastResults
 
 	// OperatorGroups contains the OperatorGroups of the namespace.
@@ -55,8 +55,8 @@ type Input struct {
 	//  - those that the installed-alongside annotations of the CRDs name
 	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Subscriptions contains the Subscriptions of the namespace whose status.installedCSV or status.currentCSV is this
-	// CSV. If it is incomplete, nothing is installed or judged healthy, because the desired Deployments depend on
-	// spec.config.
+	// CSV. If this list is incomplete, Reconcile installs nothing and considers no Deployment healthy, because the desired
+	// Deployments depend on spec.config.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	// OperatorConditions contains the OperatorCondition of the replaced version. Its name is the value of spec.replaces.
 	// The list is empty if the OperatorCondition does not exist.
@@ -73,8 +73,8 @@ type Input struct {
 	// and no spec.minKubeVersion is met.
 	KubernetesVersion string
 	// ServedAPIs contains the kinds that API discovery lists, at least those of spec.nativeAPIs and of the required
-	// APIServices. If it is incomplete, the kinds that this library itself uses (Deployment, Secret, ClusterRole, ...) are
-	// assumed to be served. A required APIService is then judged by its Available condition alone.
+	// APIServices. If this list is incomplete, the kinds that this library itself uses (Deployment, Secret, ClusterRole,
+	// ...) are assumed to be served. For a required APIService, only the condition Available is then checked.
 	ServedAPIs olmcore.Observed[schema.GroupVersionKind]
 	// ServiceAccounts contains the ServiceAccounts of the namespace that the permissions of the CSV name. It also contains
 	// the ServiceAccounts of Deployments that serve webhooks or APIs.

@@ -28,9 +28,9 @@ const (
 	ReasonInstall = deployment.ReasonInstall
 	// ReasonCertificateRotation means that a serving certificate of the operator is stored or rolled out. Nothing to do.
 	ReasonCertificateRotation = backend.ReasonCertificate
-	// ReasonTrust means that the caBundle of a webhook, an APIService or a CRD conversion is updated. The caBundle gets
-	// the authority of the operator's next certificate, or loses an authority whose certificate no Pod serves with. It is
-	// also the reason if the namespaceSelector or the rules of an existing webhook are updated. Nothing to do.
+	// ReasonTrust means that the caBundle of a webhook, an APIService or a CRD conversion is updated. The authority of the
+	// operator's next certificate is added to the caBundle, or an authority that no Pod needs any more is removed from it.
+	// This is also the reason if the namespaceSelector or the rules of an existing webhook are updated. Nothing to do.
 	ReasonTrust = webhook.ReasonTrust
 	// ReasonCertificateSettled means that a certificate rotation is complete. The authorities that only the rotation
 	// needed are removed from the Secret. Nothing to do.
@@ -74,8 +74,8 @@ const (
 	// group is reserved or belongs to another operator. Follow the instruction in the message.
 	ReasonAPIGroupConflict = "APIGroupConflict"
 	// ReasonAPIGroupShared means that an owned APIService is kept although it would not be created today. Its API group is
-	// reserved, or also belongs to another operator. Check that the operator may serve the group. A manager reports it
-	// once after a start, and again together with writes. Assess always reports it.
+	// reserved, or also belongs to another operator. Check that the operator may serve the group. A manager reports this
+	// reason once after it starts, and again whenever Reconcile returns writes. Assess always reports it.
 	ReasonAPIGroupShared = "APIGroupShared"
 	// ReasonUnknownInstallMode means that the CSV lists an install mode that the API does not have. The install mode is
 	// ignored. Correct spec.installModes.
@@ -91,19 +91,20 @@ const (
 	ReasonCertificatesNeeded = "CertificatesNeeded"
 	// ReasonWebhookRulesKept means that an existing webhook configuration keeps rules for cluster-scoped objects, although
 	// the OperatorGroup does not select all namespaces. A new configuration would not get these rules. So the next version
-	// of the operator gets narrower rules or is rejected. A manager reports it once after a start, and again together with
-	// writes. Assess always reports it. Before you upgrade the operator, give the operator an OperatorGroup that selects
-	// all namespaces, or run the command in the message.
+	// of the operator gets narrower rules or is rejected. A manager reports this reason once after it starts, and again
+	// whenever Reconcile returns writes. Assess always reports it. Before you upgrade the operator, give the operator an
+	// OperatorGroup that selects all namespaces, or run the command in the message.
 	ReasonWebhookRulesKept = webhook.ReasonRulesKept
 	// ReasonWebhookRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD, although
-	// the CSV lists the CRD as owned. The OperatorGroup does not select all namespaces, and no InstallPlan recorded that
-	// the CRD belongs to this operator alone. A manager reports it once after a start, and again together with writes.
-	// Assess always reports it. Give the operator an OperatorGroup that selects all namespaces, or run the command in the
-	// message.
+	// the CSV lists the CRD as owned. The cause is that the OperatorGroup does not select all namespaces, and no
+	// InstallPlan recorded that the CRD belongs to this operator alone. A manager reports this reason once after it
+	// starts, and again whenever Reconcile returns writes. Assess always reports it. Give the operator an OperatorGroup
+	// that selects all namespaces, or run the command in the message.
 	ReasonWebhookRulesNarrowed = webhook.ReasonRulesNarrowed
-	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the CRD.
-	// Only the caBundle of its conversion is updated, even if the next version of the operator needs another conversion. A
-	// manager reports it once after a start, and again together with writes. Assess always reports it. To allow other
-	// changes, let a cluster administrator run the command in the message for each CRD.
+	// ReasonConversionKept means that a CRD calls the operator for conversions, but no InstallPlan recorded that the CRD
+	// was installed with the operator. Only the caBundle of its conversion is updated, even if the next version of the
+	// operator needs another conversion. A manager reports this reason once after it starts, and again whenever Reconcile
+	// returns writes. Assess always reports it. To allow other changes, let a cluster administrator run the command in the
+	// message for each CRD.
 	ReasonConversionKept = webhook.ReasonConversionKept
 )

@@ -20,8 +20,8 @@ import (
 // next Input.
 type Outcome struct {
 	olmcore.Result
-	// Operands contains the kinds of custom resources that the cleanup must know. The caller lists the custom resources
-	// and sets them in Deletion.Operands of the next Input. Gather does so itself.
+	// Operands contains the kinds of custom resources that must be listed for the cleanup. The caller sets the listed
+	// objects in Deletion.Operands of the next Input. Gather does so itself.
 	Operands []schema.GroupVersionKind
 	// Certificates contains requests for certificates. Nothing is installed or renewed until Input.Issued answers them.
 	Certificates []certificate.Request

@@ -16,9 +16,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Edges returns the graph of the phases, with every edge that Transitions can report. By is the name of a rule, or
-// Cleanup for the edge to Deleting when a deletion begins. An edge from a phase to itself changes only the reason. The
-// phase Unknown, and phases that the API does not have, are treated as the empty phase.
+// Edges returns the graph of the phases, with every edge that Transitions can report. The field By of an edge is the
+// name of a rule, or Cleanup for the edge to Deleting when a deletion begins. An edge from a phase to itself changes
+// only the reason. The phase Unknown, and phases that the API does not have, are treated as the empty phase.
 func Edges() olmcore.Graph[v1alpha1.ClusterServiceVersionPhase] {
 	cleanup := rule{Name: "Cleanup", From: everyPhase, To: deleting}
 	return olmcore.GraphOf(everyPhase, slices.Concat(gates, rules, []rule{cleanup}))
@@ -35,8 +35,8 @@ type Assessment struct {
 	Message string
 	// Requirements contains all requirements, met and unmet. It is nil if the decision does not depend on them.
 	Requirements []v1alpha1.RequirementStatus
-	// Mode, Stage and Pending are zero unless the CSV is being deleted. Mode is the extent of the cleanup. Stage is its
-	// current stage. Pending is the number of objects that the cleanup waits for.
+	// Mode is the extent of the cleanup, Stage is its current stage, and Pending is the number of objects that the cleanup
+	// waits for. All three are zero if the CSV is not being deleted.
 	Mode    cleanup.Mode
 	Stage   cleanup.Stage
 	Pending int

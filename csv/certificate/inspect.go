@@ -26,7 +26,7 @@ const (
 	maxRSABits = 8192
 )
 
-// Health is the result of an inspection.
+// Health is the result of Inspect: whether a certificate is valid, and when it must be replaced.
 type Health struct {
 	// Problem is the reason why the certificate must be replaced. It is empty if the certificate is good.
 	Problem string
@@ -43,11 +43,12 @@ type Health struct {
 //   - The certificate is valid for all hosts. hosts may be empty.
 //   - The certificate is not due for renewal yet: see RenewBefore.
 //
-// The cost is bounded for every content of the certificate.
+// A field larger than MaxField is a problem.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/certresources.go.
-// Differs: the private key is checked too. Intermediate certificates are accepted. A certificate that lives for less
-// than three times RenewBefore is not replaced at once, but in the last third of its life.
+// Differs: OLM does not check the private key, and this library does. OLM does not use intermediate certificates, and
+// this library accepts them. OLM replaces a certificate with a short lifetime at once. This library replaces it in the
+// last third of its lifetime, if the lifetime is less than three times RenewBefore.
 func Inspect(c Certificate, hosts []string, now time.Time) Health {
 	return inspect(c, hosts, now).Health
 }

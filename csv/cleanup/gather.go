@@ -27,8 +27,9 @@ import (
 )
 
 // Gather reads the Deletion of an Input whose other lists are already set. It returns the zero Deletion if the
-// ClusterServiceVersion is not being deleted or has no cleanup finalizer. A list of a kind that the Reader does not
-// read (olmcore.ErrNotRead) is incomplete in the Deletion. Any other failed read is an error.
+// ClusterServiceVersion is not being deleted or has no cleanup finalizer. If the Reader does not read a kind
+// (olmcore.ErrNotRead), the list of that kind is incomplete in the Deletion. Gather returns the error of any other
+// failed read.
 func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 	c := in.ClusterServiceVersion
 	if c.DeletionTimestamp == nil || !slices.Contains(c.Finalizers, Finalizer) {

@@ -28,7 +28,7 @@ type Input struct {
 	ClusterServiceVersion *v1alpha1.ClusterServiceVersion
 	Config                Config
 	// LastRun contains the results of the caller's last olmcore.Run. Optional. If LastRun is nil, a write that the API
-	// server rejects is retried without a limit.
+	// server rejected is retried without backoff and without a time limit.
 	LastRun olmcore.LastResults
 
 	// OperatorGroups contains the OperatorGroups of the namespace.
@@ -64,22 +64,23 @@ type Deletion struct {
 	// records them as owner or co-owner, or an InstallPlan installs the object for them.
 	Sharers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// InstallPlans contains the InstallPlans, in all namespaces, that have applied a step for an object of ClusterObjects.
-	// Some of these objects have another owner, and record the ClusterServiceVersion as a co-owner. The unfinished
-	// InstallPlans that install such an owner are included too.
+	// If such an object has another owner, the list also contains the unfinished InstallPlans that install that owner.
 	InstallPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	// SharerGroups contains the OperatorGroups of the namespaces of InstallPlans.
 	SharerGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// Copies contains the copies of the ClusterServiceVersion in other namespaces. A copy has the name of the
 	// ClusterServiceVersion, and its label olm.copiedFrom contains the namespace of the ClusterServiceVersion.
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// WellKnown contains objects outside the namespace that are found by name. The bindings in this list have other names
-	// if another namespace uses the usual name, or if d contains dots. The objects are:
-	//  - for each Deployment d of the strategy, a ClusterRoleBinding, usually <d>-service-system:auth-delegator
-	//  - for each Deployment d of the strategy, a RoleBinding in kube-system, usually <d>-service-auth-reader
+	// WellKnown contains objects outside the namespace that are found by name. They are:
+	//  - for each Deployment <d> of the strategy, the ClusterRoleBinding <d>-service-system:auth-delegator
+	//  - for each Deployment <d> of the strategy, the RoleBinding <d>-service-auth-reader in kube-system
 	//  - the APIServices that the ClusterServiceVersion owns
+	//
+	// If <d> contains dots, the list also contains the bindings whose names have dashes instead of the dots. It also
+	// contains the bindings whose names end with a hash of the namespace.
 	WellKnown olmcore.Observed[olmcore.Object]
-	// Operands contains the custom resources of each kind that the previous Outcome.Operands requested. A kind without
-	// an entry was not read.
+	// Operands contains the custom resources of each kind that the previous Outcome.Operands requested. If a kind has no
+	// entry, its objects were not read.
 	Operands map[schema.GroupKind]olmcore.Observed[olmcore.Object]
 	// Refused contains the kinds of operands that the caller may not list. The cleanup reports them and waits.
 	Refused []schema.GroupKind
@@ -88,8 +89,8 @@ type Deletion struct {
 // Config contains the options of a cleanup. The zero value is right for most clusters. The field spec.cleanup.enabled
 // of a ClusterServiceVersion decides whether its custom resources are deleted.
 type Config struct {
-	// Disabled makes every cleanup delete nothing and remove the finalizer at once. Set Disabled before the controller is
-	// uninstalled permanently.
+	// If Disabled is true, every cleanup deletes nothing and removes the finalizer at once. Set Disabled before the
+	// controller is uninstalled permanently.
 	Disabled bool `json:"disabled,omitempty"`
 	// OperandTimeout is the maximum time that a cleanup waits for the deletion of custom resources. The time starts with
 	// the deletion of the ClusterServiceVersion. 0 means no limit.
@@ -110,8 +111,8 @@ func (c Config) Cover(coverage *olmcore.Coverage) {
 	olmcore.CoverValue(coverage, c.SweepDelete)
 }
 
-// Validate returns an *olmcore.InputError if a field of the Config is invalid, else nil. The Field of the error begins
-// with "Config.Cleanup".
+// Validate returns an *olmcore.InputError if a field of the Config is invalid. Otherwise it returns nil. The Field of
+// the error begins with "Config.Cleanup".
 func (c Config) Validate() error {
 	if c.OperandTimeout < 0 {
 		return &olmcore.InputError{Field: "Config.Cleanup.OperandTimeout", Problem: "is negative"}
@@ -127,11 +128,11 @@ func (c Config) Validate() error {
 // Outcome is the result of Reconcile: the writes, the kinds that must be listed next, and the progress.
 type Outcome struct {
 	olmcore.Result
-	// Operands contains the kinds of custom resources that the cleanup must know before it can continue. List the custom
-	// resources, and set them in Deletion.Operands of the next Input. Gather does so itself.
+	// Operands contains the kinds of custom resources that must be listed before the cleanup can continue. Set the listed
+	// objects in Deletion.Operands of the next Input. Gather does so itself.
 	Operands []schema.GroupVersionKind
-	// Mode, Stage and Pending are zero if there is nothing to clean up. Mode is the extent of the cleanup. Stage is its
-	// current stage. Pending is the number of objects that this stage waits for.
+	// Mode is the extent of the cleanup, Stage is its current stage, and Pending is the number of objects that this stage
+	// waits for. All three are zero if there is nothing to clean up.
 	Mode    Mode
 	Stage   Stage
 	Pending int

@@ -29,8 +29,8 @@ const (
 	// webhook rejects a write. Repair the operator or the webhook, or set the annotation olmcore/csv-cleanup of the
 	// ClusterServiceVersion to skip-operands or abandon.
 	ReasonCleanupBlocked = "CleanupBlocked"
-	// ReasonCleanupSkipped means that an object was left behind on purpose, or because it could not be deleted. The
-	// message contains the reason. Delete the object yourself if it is not needed.
+	// ReasonCleanupSkipped means that the cleanup kept an object on purpose, or could not delete it. The message contains
+	// the reason. Delete the object yourself if it is not needed.
 	ReasonCleanupSkipped = "CleanupSkipped"
 	// ReasonHandedOver means that a cluster-scoped object is kept because another ClusterServiceVersion needs it too. The
 	// owner labels of the object are changed to name that ClusterServiceVersion. Nothing to do.

@@ -19,8 +19,8 @@ func Source(c *v1alpha1.ClusterServiceVersion) types.NamespacedName { return cop
 
 // Affected returns the keys of the originals whose outcome may change when o is added, updated or deleted. A key with
 // an empty Name means all originals of the Namespace. The zero key means all originals. See olmcore.ExpandKeys. For an
-// update, call Affected for the old and the new object, and use the keys of both calls. If it returns a wildcard,
-// Concerned selects the originals to reconcile.
+// update, call Affected for the old and the new object, and use the keys of both calls. If a key has an empty Name, use
+// Concerned to select the originals to reconcile.
 //
 // If another object has the name of a copy, Reconcile checks that object again after at most a minute.
 func Affected(o olmcore.Object) []types.NamespacedName {
@@ -66,10 +66,9 @@ func affectedByEvent(e *corev1.Event) []types.NamespacedName {
 	return []types.NamespacedName{{Namespace: of.Namespace, Name: of.Name}}
 }
 
-// Concerned returns a test for the ClusterServiceVersions whose originals are affected by the change of an object from
-// old to next. Affected knows only one of the two objects, and may return a key for several originals. Use Concerned to
-// select among those originals. It returns nil if the change affects no original. old is nil if the old object is not
-// known.
+// Concerned returns a function that reports whether the change of an object from old to next affects an original. If
+// Affected returns a key for several originals, use Concerned to select among them. Concerned returns nil if the change
+// affects no original. old is nil if the old object is not known.
 func Concerned(old, next olmcore.Object) func(*v1alpha1.ClusterServiceVersion) bool {
 	watches := func(namespace string) func(*v1alpha1.ClusterServiceVersion) bool {
 		return func(c *v1alpha1.ClusterServiceVersion) bool {

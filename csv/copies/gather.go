@@ -20,9 +20,9 @@ import (
 )
 
 // Gather reads the Input of Reconcile. The caller sets Now, LastRun and Checkpoint. It is not an error if the original
-// does not exist: then its copies are deleted. If the Reader does not read ClusterServiceVersions, the error is one for
-// which errors.Is(err, olmcore.ErrNotRead) holds. Any other list that the Reader does not read is incomplete in the
-// Input. Any other failed read is an error.
+// does not exist: then its copies are deleted. If the Reader does not read ClusterServiceVersions, errors.Is(err,
+// olmcore.ErrNotRead) is true. Any other list that the Reader does not read is incomplete in the Input. Any other
+// failed read is an error.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	source, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)
 	if err != nil {

@@ -21,8 +21,8 @@ type Input struct {
 	// Key is the namespace and name of the original, which may not exist any more. Required.
 	Key    types.NamespacedName
 	Config Config
-	// LastRun contains the results of the caller's last olmcore.Run. Optional. If LastRun is nil, every call returns a
-	// write again that the API server rejected.
+	// LastRun contains the results of the caller's last olmcore.Run. Optional. If LastRun is nil, a write that the API
+	// server rejected is retried without backoff.
 	LastRun olmcore.LastResults
 	// Sources contains the ClusterServiceVersion with the key, or nothing if it does not exist.
 	Sources olmcore.Observed[*v1alpha1.ClusterServiceVersion]

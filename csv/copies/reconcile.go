@@ -28,13 +28,14 @@ const (
 // read, the copies that depend on it stay as they are. There is nothing to do if the Outcome contains only a Checkpoint
 // or RequeueAfter. The error is an *olmcore.InputError.
 //
-// A new copy has no status until Reconcile observes it and writes the status. For a copy from Slim, the action writes
-// the whole content. Its merge patch also removes what the copy has in addition.
+// A new copy has no status until a later call observes the copy and writes the status. For a copy from Slim, the update
+// writes the whole content.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, ensureCSVsInNamespaces, and
 // operator.go, syncCopyCSV and syncGcCsv.
-// Differs: copies are deleted if the original is uncopiable, has no targets or is being deleted. A copy whose label and
-// annotation disagree is deleted too. An original that has the name of a copy is not changed.
+// Differs: this library also deletes copies if the original is uncopiable, has no targets or is being deleted. It
+// deletes a copy whose label and annotation name different namespaces. It does not change an original that has the name
+// of a copy.
 func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in) })
 }

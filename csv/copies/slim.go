@@ -27,8 +27,8 @@ const (
 
 // Slim returns the part of a copied ClusterServiceVersion that a cache should keep: metadata without most annotation
 // values, the phase, and hashes of the content. All packages of this library need only this part. Copies are compared
-// and updated exactly whether they are slim or whole. The result shares no memory with o. An object that is not a copy
-// is returned unchanged.
+// exactly, even if they are slim. The result shares no memory with o. An object that is not a copy is returned
+// unchanged.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, which caches copies as metadata.
 func Slim(o olmcore.Object) olmcore.Object {

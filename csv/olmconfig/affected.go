@@ -16,10 +16,10 @@ import (
 // Affected returns the keys of the OLMConfigs whose outcome may change when o is added, updated or deleted. For an
 // update, call it for the old and the new object, and use the keys of both calls.
 //
-// A ClusterServiceVersion affects an OLMConfig only if its annotation selects all namespaces, because the condition is
-// only about such ClusterServiceVersions. Copies are ignored, because each operator has a copy in each namespace. Every
-// change of a copy would require reading all copies. Instead, Reconcile requests a retry after CopiesPace until all
-// copies are as the OLMConfig requires. From then on, the caller reconciles at the interval LookAgain.
+// A ClusterServiceVersion affects an OLMConfig only if its operator watches all namespaces. Affected returns no keys
+// for copies, because each such change would require reading all copies. Instead, Reconcile requests a retry after
+// CopiesPace until all copies are as the OLMConfig requires. From then on, the caller reconciles at the interval
+// LookAgain.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	counts := []types.NamespacedName{{Name: copied.ConfigName}}
 	switch o := o.(type) {

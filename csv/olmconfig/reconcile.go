@@ -57,7 +57,8 @@ const (
 // or RequeueAfter. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go, syncOLMConfig.
-// Differs: sets of namespaces are compared, not their numbers.
+// Differs: OLM compares the number of copies with the number of namespaces. This library compares the names of the
+// namespaces.
 func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }

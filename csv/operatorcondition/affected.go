@@ -15,9 +15,9 @@ import (
 )
 
 // Affected returns the keys whose outcome may change when o is added, updated or deleted. For an update, call it for
-// the old and the new object, and use the keys of both calls. A Role or RoleBinding is matched by its name alone,
-// because any object with the name of an OperatorCondition conflicts with it. So for most Roles and RoleBindings,
-// Gather returns an error for which apierrors.IsNotFound holds.
+// the old and the new object, and use the keys of both calls. Affected returns a key for every Role and RoleBinding,
+// because their owners do not matter. For most of these keys, Gather returns an error for which apierrors.IsNotFound
+// reports true.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	var key types.NamespacedName
 	switch o := o.(type) {

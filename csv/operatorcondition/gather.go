@@ -18,8 +18,9 @@ import (
 )
 
 // Gather reads the Input of Reconcile. The caller sets Now and Checkpoint. If neither a ClusterServiceVersion nor an
-// OperatorCondition with the key exists, the error is one for which apierrors.IsNotFound holds. A list of a kind that
-// the Reader does not read (olmcore.ErrNotRead) is incomplete in the Input. Any other failed read is an error.
+// OperatorCondition with the key exists, apierrors.IsNotFound reports true for the error. If the Reader does not read a
+// kind (olmcore.ErrNotRead), the list of that kind is incomplete in the Input. Gather returns the error of any other
+// failed read.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (Input, error) {
 	reads, names := read.From(ctx, r), []string{key.Name}
 	in := Input{

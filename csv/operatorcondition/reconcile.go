@@ -46,17 +46,18 @@ const (
 //   - It creates the OperatorCondition of a ClusterServiceVersion that is neither a copy nor being deleted.
 //   - It updates the ServiceAccounts and Deployments in the spec to match the install strategy, unless another
 //     object controls the OperatorCondition.
-//   - It creates a Role and a RoleBinding for this object, which give the ServiceAccounts access to it.
+//   - It creates a Role and a RoleBinding that give the ServiceAccounts access to the OperatorCondition.
 //   - It copies spec.conditions to status.conditions with the observed generation, which upgrades depend on.
-//   - It sets the name of the object in the containers of the listed Deployments of the ClusterServiceVersion.
+//   - It sets the name of the OperatorCondition in the containers of those Deployments in the spec that belong to the
+//     ClusterServiceVersion.
 //
 // If a list was not read, the objects and fields that depend on it stay as they are. There is nothing to do if the
 // Outcome contains only a Checkpoint. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators, OperatorConditionReconciler and
 // OperatorConditionGeneratorReconciler.
-// Differs: a ServiceAccount is listed once. A condition is also copied if only its reason or message changed. A
-// Deployment that does not exist is not an error. A RoleBinding exists only with a Role that belongs to the
+// Differs: this library lists a ServiceAccount only once. It also copies a condition if only the reason or message
+// changed. It ignores Deployments that do not exist. It creates a RoleBinding only if the Role belongs to the
 // OperatorCondition.
 func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })

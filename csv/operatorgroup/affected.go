@@ -15,8 +15,8 @@ import (
 )
 
 // Affected returns the keys of the OperatorGroups whose outcome may change when o is added, updated or deleted. A key
-// with an empty Name means all OperatorGroups of the Namespace. The zero key means all of the cluster. See
-// olmcore.ExpandKeys. For an update, call Affected for the old and the new object, and use the keys of both calls.
+// with an empty Name means all OperatorGroups of the Namespace. The zero key means all OperatorGroups of the cluster.
+// See olmcore.ExpandKeys. For an update, call Affected for the old and the new object, and use the keys of both calls.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *rbacv1.ClusterRole:

@@ -21,9 +21,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads the Input of Reconcile. The caller sets Now and Checkpoint. If the OperatorGroup does not exist, the
-// error is one for which apierrors.IsNotFound holds. A list of a kind that the Reader does not read
-// (olmcore.ErrNotRead) is incomplete in the Input. Any other failed read is an error.
+// Gather reads the Input of Reconcile. The caller sets Now and Checkpoint. If the OperatorGroup does not exist,
+// apierrors.IsNotFound reports true for the error. If the Reader does not read a kind (olmcore.ErrNotRead), the list of
+// that kind is incomplete in the Input. Gather returns the error of any other failed read.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (Input, error) {
 	g, err := olmcore.Require[*operatorsv1.OperatorGroup](ctx, r, key.Namespace, key.Name)
 	if err != nil {

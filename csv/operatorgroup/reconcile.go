@@ -43,18 +43,19 @@ const (
 )
 
 // Reconcile returns the writes for one OperatorGroup:
-//   - the target namespaces, the ServiceAccount and the conditions in its status
-//   - the label with its UID on the target namespaces
-//   - the ClusterRoles that aggregate the permissions for the APIs that its operators provide
-//   - the removal of APIs that no operator provides any more from its annotation olm.providedAPIs
+//   - the target namespaces, the ServiceAccount and the conditions in the status
+//   - the label with the UID of the OperatorGroup on the target namespaces
+//   - the ClusterRoles that aggregate the permissions for the APIs that the operators of the OperatorGroup provide
+//   - the annotation olm.providedAPIs, from which APIs are removed that no operator provides any more
 //
-// Until its status is written, no ClusterServiceVersion of the namespace is installed. If a list was not read, the
-// objects and fields that depend on it stay as they are. There is nothing to do if the Outcome contains only a
-// Checkpoint or RequeueAfter. The error is an *olmcore.InputError.
+// No ClusterServiceVersion of the namespace is installed until the status of the OperatorGroup is written. If a list
+// was not read, the objects and fields that depend on it stay as they are. There is nothing to do if the Outcome
+// contains only a Checkpoint or RequeueAfter. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go.
-// Differs: the targets are sorted, and a change of targets keeps the ServiceAccount. Package sweep removes what a
-// deleted OperatorGroup leaves behind.
+// Differs: OLM does not sort the target namespaces, and removes the ServiceAccount from the status if they change. This
+// library sorts the target namespaces and keeps the ServiceAccount. Package sweep finds the ClusterRoles and labels of
+// deleted OperatorGroups.
 func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }

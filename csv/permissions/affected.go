@@ -21,12 +21,13 @@ import (
 )
 
 // Affected returns the keys of the ClusterServiceVersions whose outcome may change when o is added, updated or deleted.
-// A key with an empty Name means all ClusterServiceVersions of the Namespace. The zero key means all of the cluster.
-// See olmcore.ExpandKeys. For an update, call Affected for the old and the new object, and use the keys of both calls.
-// If it returns a wildcard, Concerned selects the ClusterServiceVersions to reconcile.
+// A key with an empty Name means all ClusterServiceVersions of the Namespace. The zero key means all
+// ClusterServiceVersions of the cluster. See olmcore.ExpandKeys. For an update, call Affected for the old and the new
+// object, and use the keys of both calls. If a key has an empty Name, use Concerned to select the
+// ClusterServiceVersions to reconcile.
 //
-// An object of another owner may have the name of an object that Reconcile creates. Affected returns no key for such an
-// object. Reconcile checks the object again after at most a minute.
+// Affected may return no key for an object of another owner that has the name of an object that Reconcile creates.
+// Reconcile checks such an object again after at most a minute.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *v1alpha1.ClusterServiceVersion:
@@ -100,8 +101,8 @@ func affectedByBinding(b *rbacv1.ClusterRoleBinding) []types.NamespacedName {
 	return keys
 }
 
-// Terms calls add with each index term of a ClusterServiceVersion. If a change affects the ClusterServiceVersion, at
-// least one of these terms is in the Terms of Concerned.
+// Terms calls add with each index term of a ClusterServiceVersion. If Concerned returns Terms for a change that affects
+// the ClusterServiceVersion, they contain at least one of these terms.
 func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	if !isDecided(c) {
 		return
@@ -157,9 +158,9 @@ func termsOfRole(name string) (terms []olmcore.Term) {
 	return terms
 }
 
-// Concerned returns a test for the ClusterServiceVersions that the change of an object from old to next affects.
-// Affected knows only one of the two objects, and may return a key for several ClusterServiceVersions. Use Concerned to
-// select among those. old is nil if the old object is not known.
+// Concerned selects the ClusterServiceVersions that the change of an object from old to next affects. If Affected
+// returns a key for several ClusterServiceVersions, use Concerned to select among them. old is nil if the old object is
+// not known.
 func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
 	concerns := func(*v1alpha1.ClusterServiceVersion, olmcore.Object) bool { return true }
 	switch next := next.(type) {

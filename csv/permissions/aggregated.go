@@ -16,9 +16,9 @@ import (
 // toUsers is part of the labels that aggregate rules into the ClusterRoles of users.
 const toUsers = "/aggregate-to-"
 
-// Aggregates reports whether the rules of a ClusterRole depend on the labels of other ClusterRoles. It ignores labels
-// that aggregate rules into the roles of users, such as aggregate-to-admin. Compare reports those rules as granted to
-// these users. The role may be nil.
+// Aggregates reports whether the rules of a ClusterRole depend on the labels of other ClusterRoles. It ignores
+// selectors for the labels that aggregate rules into the ClusterRoles of users, such as
+// rbac.authorization.k8s.io/aggregate-to-admin. The role may be nil.
 func Aggregates(r *rbacv1.ClusterRole) bool { return len(selectorsOf(r)) > 0 }
 
 // selectorsOf returns the label selectors of a ClusterRole that aggregates, without those for users.

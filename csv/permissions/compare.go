@@ -69,8 +69,8 @@ type Difference struct {
 }
 
 // Compare returns the grants that are added and removed when the Roles, ClusterRoles and bindings in before are
-// replaced by those in after. It compares as Gained does, in both directions, for each verb and resource. If only a
-// part of a rule is new, the Grant contains only that part. Objects of other kinds are ignored.
+// replaced by those in after. See Gained for how roles with unknown rules are compared. If only a part of a rule is
+// added or removed, the Grant contains only that part. Objects of other kinds are ignored.
 func Compare(before, after []olmcore.Object) Difference {
 	have, asked := givenBy(before), givenBy(after)
 	return Difference{Added: asked.grantsBeyond(have), Removed: have.grantsBeyond(asked)}

@@ -27,11 +27,12 @@ const maxPairs = 20_000_000
 // For an upgrade, after contains the objects of the new version: see olmcore.PermissionObjects. before contains the
 // objects of the new and the replaced version that exist in the cluster.
 //
-// A subject that is granted a rule in the cluster has it in all namespaces. If a role is not in after, its rules are
-// not known. A binding to such a role is a gain, unless before has a binding of the same subject to the same role. The
-// same holds for a binding to a ClusterRole with an aggregationRule. In addition, the known rules that are aggregated
-// into such a ClusterRole are compared. Rules that a label aggregates into the ClusterRoles of users are reported as
-// granted to "users by LABEL".
+// A rule that before grants in the whole cluster is not a gain in a namespace. If there are too many rules to compare,
+// all rules in after are reported. If after contains a binding to a role that it does not contain, the rules of the
+// role are not known. The binding is then reported as a gain, unless before contains a binding of the same subject to
+// the same role. The same holds for a binding to a ClusterRole with an aggregationRule. The rules in after that are
+// aggregated into such a ClusterRole are compared too. Rules that a label aggregates into the ClusterRoles of users are
+// reported as granted to "users by LABEL".
 func Gained(before, after []olmcore.Object) (gained []string) {
 	have, asked := givenBy(before), givenBy(after)
 	for _, binding := range asked.unknownBeyond(have) {

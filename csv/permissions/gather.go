@@ -23,8 +23,8 @@ import (
 )
 
 // Gather reads the Input of Reconcile. The caller sets Now, LastRun and Checkpoint. If the ClusterServiceVersion does
-// not exist, the error is one for which apierrors.IsNotFound holds. A list of a kind that the Reader does not read
-// (olmcore.ErrNotRead) is incomplete in the Input. Any other failed read is an error.
+// not exist, apierrors.IsNotFound reports true for the error. If the Reader does not read a kind (olmcore.ErrNotRead),
+// the list of that kind is incomplete in the Input. Gather returns the error of any other failed read.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (Input, error) {
 	c, err := olmcore.Require[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)
 	if err != nil {

@@ -38,8 +38,8 @@ const (
 	ReasonPermissionNotApproved = "PermissionNotApproved"
 	// ReasonAdoptedPermission means that an operator has a permission outside its namespace that neither an InstallPlan
 	// nor an annotation of the Namespace allows. Usually OLM granted the permission. The permission is kept, but would not
-	// be granted now. A manager reports it once after a start, and again together with writes. Assess always reports it.
-	// Remove the permission from the spec, or run the command in the message.
+	// be granted now. A manager reports this reason once after it starts, and again whenever Reconcile returns writes.
+	// Assess always reports it. Remove the permission from the spec, or run the command in the message.
 	ReasonAdoptedPermission = "AdoptedPermission"
 	// ReasonInvalidApproval means that the annotation olmcore/allowed-permissions of the Namespace contains values that
 	// are not digests. Such values allow nothing. Correct or remove them.
@@ -50,14 +50,15 @@ const (
 	// ReasonAPINotRecorded means that no ClusterRoles are created for an API, because nothing proves that the API belongs
 	// to this ClusterServiceVersion. Either no InstallPlan recorded the ClusterServiceVersion on the
 	// CustomResourceDefinition, or the API group has APIServices of other operators, or the API group belongs to
-	// Kubernetes. A manager reports it once after a start, and again together with writes. Assess always reports it.
-	// Install the CustomResourceDefinition with an InstallPlan, or create the ClusterRoles.
+	// Kubernetes. A manager reports this reason once after it starts, and again whenever Reconcile returns writes. Assess
+	// always reports it. Install the CustomResourceDefinition with an InstallPlan, or create the ClusterRoles.
 	ReasonAPINotRecorded = "APINotRecorded"
-	// ReasonRoleNotLifted means that a Role or RoleBinding claims to belong to the ClusterServiceVersion, but no
+	// ReasonRoleNotLifted means that a Role or RoleBinding names the ClusterServiceVersion as its owner, but no
 	// InstallPlan created it. The object is in the operator's namespace, and has the owner labels of the
 	// ClusterServiceVersion or an owner reference to it. The object grants nothing outside that namespace, although the
-	// operator watches other namespaces. A manager reports it once after a start, and again together with writes. Assess
-	// always reports it. Declare the rules under spec.install.spec.permissions or clusterPermissions of the bundle, or
-	// create a ClusterRole and a ClusterRoleBinding for the operator's ServiceAccount.
+	// operator watches other namespaces. A manager reports this reason once after it starts, and again whenever Reconcile
+	// returns writes. Assess always reports it. Declare the rules under spec.install.spec.permissions or
+	// clusterPermissions of the bundle, or create a ClusterRole and a ClusterRoleBinding for the operator's
+	// ServiceAccount.
 	ReasonRoleNotLifted = "RoleNotLifted"
 )

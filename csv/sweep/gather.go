@@ -20,9 +20,9 @@ import (
 )
 
 // Gather reads the Input of Reconcile. The caller sets Now and Checkpoint. rest is the result of Rest.After of the
-// previous call, or nil. While it holds, Gather does not read the kinds that are never watched. A list of a kind that
-// the Reader does not read (olmcore.ErrNotRead) is incomplete in the Input. Any other failed read is an error. A kind
-// that the cluster does not serve has no objects.
+// previous call, or nil. While rest is in effect, Gather does not read the kinds that are never watched. If the Reader
+// does not read a kind (olmcore.ErrNotRead), the list of that kind is incomplete in the Input. Gather returns the error
+// of any other failed read. A kind that the cluster does not serve has no objects.
 func Gather(ctx context.Context, r olmcore.Reader, config cleanup.Config, rest *Rest) (Input, error) {
 	isOwned, err := labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists, nil)
 	if err != nil {

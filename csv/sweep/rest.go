@@ -10,19 +10,18 @@ import (
 
 // Rest records that Reconcile found no orphan and that the owners have not changed since then. During a Rest, Gather
 // skips the kinds that are never watched. The owners are the ClusterServiceVersions, OperatorGroups and InstallPlans of
-// the cluster. A controller that creates an orphan usually also writes the owner, or the InstallPlan with the step for
-// the orphan. A stale cache may show that write late. So a Rest begins only after two calls, at least ten minutes
-// apart, found the same owners and no orphan. A Rest ends after an hour, because a user or a manager with a stale cache
-// may create an orphan without a change of owners.
+// the cluster. A Rest takes effect only after two calls, at least ten minutes apart, found the same owners and no
+// orphan, because caches may be stale. A Rest ends after an hour, because a user, or a manager with a stale cache, may
+// create an orphan without a change of owners.
 type Rest struct {
 	owners      *olmcore.Checkpoint
 	first, last time.Time
 	over        bool // the Rest has ended, although the owners have not changed
 }
 
-// After returns the Rest for the next call of Gather, or nil if Reconcile found objects or requested a retry. The
-// receiver is the Rest with which Gather read the Input in, and may be nil. out is the Outcome of Reconcile for that
-// Input. Call After only if Reconcile returned no error.
+// After returns the Rest for the next call of Gather. It usually returns nil if Reconcile found objects or requested a
+// retry. r is the Rest that the caller passed to Gather to read in, and may be nil. out is the Outcome that Reconcile
+// returned for in. Do not call After if Reconcile returned an error.
 func (r *Rest) After(in Input, out Outcome) *Rest {
 	switch {
 	case r.holds(&in):

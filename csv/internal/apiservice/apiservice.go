@@ -91,7 +91,8 @@ func (s Source) apis() []*api {
 // Problem returns a message about the first invalid description of an owned APIService, or an empty string if all are
 // valid. A description without a Deployment is not reported here, because it is an unmet requirement.
 //
-// Differs: OLM lets the API server reject the APIService.
+// Differs: OLM does not check the descriptions, and the API server rejects the APIService. This library checks them
+// before it writes.
 func Problem(c *owned.CSV) string {
 	first := map[string]*v1alpha1.APIServiceDescription{}
 	for i := range c.Spec.APIServiceDefinitions.Owned {

@@ -38,7 +38,7 @@ func (s claims) isHeld(a *api) bool { return a.live != nil && s.source.isAdoptab
 // Refusal returns a message about the first new APIService that must not be created, or an empty string if all may be
 // created. The message contains the reason, and explains how a cluster administrator can allow the APIService.
 //
-// Differs: OLM creates an APIService in any API group.
+// Differs: OLM creates an APIService in any API group. This library checks whether the CSV may use the group.
 func Refusal(s Source) string {
 	c := claims{source: s}
 	for _, a := range s.apis() {
@@ -52,8 +52,8 @@ func Refusal(s Source) string {
 	return ""
 }
 
-// Shared returns a message for each existing APIService of this CSV that Refusal would reject if the APIService did not
-// exist. Each message contains the reason.
+// Shared returns a message for each existing APIService of this CSV that is kept, although Refusal would reject a new
+// one. The message contains the reason.
 func Shared(s Source) []string {
 	c := claims{source: s}
 	var shared []string

@@ -29,8 +29,8 @@ const (
 
 var states = []State{Available, Disrupted, NotServed, NotUpdated}
 
-// Health returns the worst State of the owned APIServices. If nothing changes, a Disrupted APIService counts as
-// NotServed once the time that DisruptedFor returns has passed.
+// Health returns the worst State of the owned APIServices. A Disrupted APIService that does not become available
+// becomes NotServed: see DisruptedFor.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, areAPIServicesAvailable.
 func (s Source) Health() State {
@@ -83,8 +83,8 @@ func available(service *apiregistrationv1.APIService) *apiregistrationv1.APIServ
 // disruptionLimit is the maximum time for which an unavailable APIService is Disrupted while its Pods start or stop.
 const disruptionLimit = 5 * time.Minute
 
-// DisruptedFor returns the time until the first disrupted APIService counts as NotServed if nothing changes. It returns
-// 0 if no APIService is disrupted.
+// DisruptedFor returns the time after which the first disrupted APIService becomes NotServed if nothing changes. It
+// returns 0 if no APIService is disrupted.
 func (s Source) DisruptedFor() time.Duration {
 	var left time.Duration
 	for _, a := range s.apis() {

@@ -28,11 +28,12 @@ const annotationCAHash = "olmcahash"
 // Issue checks the owned APIServices and the objects that they need. It returns a message about the missing and
 // differing objects, or an empty string if there are none. The message contains only the first difference of each
 // APIService. The check stops at an APIService that may not be taken over. mendable is true if a new installation
-// corrects at least one difference.
+// corrects at least one difference. It is false if an APIService may not be taken over.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, checkAPIServiceResources.
-// Differs: during a certificate rotation the caBundle contains both authorities. A new installation does not create a
-// missing ServiceAccount.
+// Differs: OLM accepts only one authority in the caBundle. This library accepts two during a certificate rotation. OLM
+// also reinstalls the operator if a ServiceAccount is missing. This library does not, because an installation does not
+// create ServiceAccounts.
 func (s Source) Issue() (problem string, mendable bool) {
 	var problems []error
 	for _, a := range s.apis() {

@@ -56,8 +56,8 @@ type Plan struct {
 	Renew string
 	// RenewAt is the earliest time at which a current certificate must be replaced. It is zero if no certificate is valid.
 	RenewAt time.Time
-	// Wait is the shortest time until a next certificate may become the current one. The certificate waits because API
-	// servers may still cache an older caBundle. Wait is 0 if no certificate waits.
+	// Wait is the shortest time until a next certificate may become the current one. Until then, API servers may still
+	// cache an older caBundle. Wait is 0 if no certificate waits.
 	Wait time.Duration
 	// Memory contains the certificates that this call inspected. Pass it in Operator.Memory of the next call.
 	Memory *certificate.Memory
@@ -81,14 +81,12 @@ type Plan struct {
 //  5. Once all Pods belong to that rollout, the Secret records the previous authorities as retired (Settle). Then they
 //     are removed from the clients.
 //
-// An authority is removed from a client only if the Secret that was read lists the authority as retired. An authority
-// stays retired, because Pods do not mount older files again. So a caller with a stale Secret removes nothing that
-// another caller added. A CSV creates new clients only after it owns the Secret. From then on, no other version rotates
-// the certificate.
+// An authority is removed from a client only if the Secret lists the authority as retired. This is safe even if the
+// Secret that was read is stale, because no Pod serves with a retired authority again. A CSV creates new clients only
+// after it owns the Secret. From then on, no other version rotates the certificate.
 //
-// One race remains, because no write spans two objects. A user may delete a client during a rotation. A caller with a
-// stale Secret then creates the client again, without the next certificate. The client trusts the next certificate
-// after the following call.
+// If a user deletes a client during a rotation, a caller with a stale Secret may create the client again without the
+// authority of the next certificate. The following call adds this authority.
 func Of(s Source) (p Plan) {
 	names := Names(s.CSV)
 	s.Memory = s.Memory.Next()

@@ -11,8 +11,8 @@ import (
 	"github.com/olmcore/olm/csv/internal/owned"
 )
 
-// IsConverted reports whether the conversion webhook of a CRD calls the Service of a Deployment of the CSV. The
-// Deployment need not be named by a webhook description.
+// IsConverted reports whether the conversion webhook of a CRD calls the Service of a Deployment of the CSV. It includes
+// Deployments that no webhook description names.
 func IsConverted(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	conversion := crd.Spec.Conversion
 	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil || conversion.Webhook.ClientConfig.Service == nil {

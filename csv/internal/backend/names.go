@@ -28,10 +28,10 @@ func Names(c *owned.CSV) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !declared.Has(name) })
 }
 
-// ServiceName returns the name of the Service of a Deployment. The names of all other objects of the Deployment are
-// derived from this name.
+// ServiceName returns the name of the Service of a Deployment: the name of the Deployment with every dot replaced by a
+// dash, followed by "-service".
 //
-// Differs: OLM keeps the dots in the name of the Deployment. The API server rejects a Service with dots in its name.
+// Differs: OLM keeps the dots, so the API server rejects the Service. This library replaces them.
 func ServiceName(deployment string) string {
 	return strings.ReplaceAll(deployment, ".", "-") + "-service"
 }
@@ -42,7 +42,8 @@ func CertificateName(deployment string) string { return ServiceName(deployment) 
 
 // DelegatorNames returns the possible names of the ClusterRoleBinding that grants a Deployment the ClusterRole
 // system:auth-delegator. The first name is the preferred one. The second name is used if another namespace uses the
-// first. If the name of the Deployment has dots, the third name is that of OLM, which keeps the dots.
+// first. If the name of the Deployment contains dots, the third name is the name that OLM uses. OLM keeps the dots, and
+// the other two names replace them with dashes.
 func DelegatorNames(deployment, namespace string) []string {
 	return outsideNames(deployment, "-system:auth-delegator", namespace)
 }

@@ -27,8 +27,8 @@ type Upkeep struct {
 	Problem string
 	// RenewAt is the earliest time at which a current certificate must be replaced. It is zero if no certificate is valid.
 	RenewAt time.Time
-	// Wait is the shortest time until a next certificate may become the current one. The certificate waits because API
-	// servers may still cache an older caBundle. Wait is 0 if no certificate waits.
+	// Wait is the shortest time until a next certificate may become the current one. Until then, API servers may still
+	// cache an older caBundle. Wait is 0 if no certificate waits.
 	Wait time.Duration
 }
 

@@ -22,8 +22,8 @@ import (
 type Chain struct {
 	// Predecessor is the CSV that this CSV replaces, or nil if there is none.
 	Predecessor *owned.CSV
-	// Successor is the CSV that replaces this CSV, or nil if there is none. A CSV that is being deleted is a Successor
-	// only if it is Succeeded and has a live Succeeded successor itself.
+	// Successor is the CSV that replaces this CSV, or nil if there is none. A CSV that is being deleted is usually not a
+	// Successor. The exception is a Succeeded CSV that itself has a live Succeeded successor.
 	Successor *owned.CSV
 	// TakenOver is a live direct or indirect successor whose installation has started, or nil if there is none. If
 	// TakenOver is set, the CSV must not install anything.
@@ -38,7 +38,7 @@ type Chain struct {
 	Relatives   sets.Set[*owned.CSV]
 }
 
-// IsNeighbour reports whether other is another CSV in the namespace of self, and not a copied CSV.
+// IsNeighbour reports whether self and other are different CSVs of the same namespace, and other is not a copied CSV.
 func IsNeighbour(self, other *owned.CSV) bool {
 	return other.Namespace == self.Namespace && other.Name != self.Name && !other.IsCopied()
 }

@@ -87,7 +87,7 @@ func (s Source) Install(tries Tries) Installation {
 
 // Judge returns an Installation with the given writes, or with the failure of a write whose retry is not due. The
 // writes may be of any kind. As in Install, the result of the last attempt of a write determines whether it is retried.
-// Judge never sets NoRetry, because only missing permissions for Deployments make a retry useless.
+// Judge never sets NoRetry.
 func Judge(actions []olmcore.Action, tries Tries) Installation {
 	todo := Installation{Attempts: Attempts{}}
 	for _, a := range actions {

@@ -41,7 +41,7 @@ func (a API) Hash() string {
 func RoleSuffixes() []string { return []string{"admin", "edit", "view"} }
 
 // AggregateLabel returns the label key by which the ClusterRole of an OperatorGroup selects a ClusterRole of an API.
-// Both ClusterRoles have the suffix in their names. The value of the label is "true".
+// suffix is one of RoleSuffixes. The value of the label is "true".
 func (a API) AggregateLabel(suffix string) string {
 	return "olm.opgroup.permissions/aggregate-to-" + a.Hash() + "-" + suffix
 }
@@ -114,8 +114,8 @@ func apis(crds []v1alpha1.CRDDescription, services []v1alpha1.APIServiceDescript
 }
 
 // IsShutOut reports whether a CSV is Failed because of a conflict about the APIs that it provides. The operator of such
-// a CSV was stopped. For other problems with OperatorGroups IsShutOut returns false, because the operator may still
-// run.
+// a CSV was stopped. IsShutOut returns false for other problems with OperatorGroups, because then the operator may
+// still run.
 func IsShutOut(c *owned.CSV) bool {
 	return c.Status.Phase == v1alpha1.CSVPhaseFailed && (c.Status.Reason == v1alpha1.CSVReasonInterOperatorGroupOwnerConflict ||
 		c.Status.Reason == v1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)
@@ -126,7 +126,7 @@ type Claim struct {
 	// Listed is true if the CSV's own OperatorGroup lists all APIs of the CSV.
 	Listed bool
 	// Conflict is another OperatorGroup that lists an API of the CSV, and watches a namespace that the CSV's OperatorGroup
-	// watches too. It is nil if there is none. Contested is that API.
+	// watches too. It is nil if there is none. Contested is the API that both provide.
 	Conflict  *operatorsv1.OperatorGroup
 	Contested API
 	// Lost is true if the OperatorGroup in Conflict keeps the contested API.
@@ -137,8 +137,8 @@ type Claim struct {
 // CSV, and others contains further OperatorGroups. providers contains CSVs of other namespaces. neighbours contains
 // CSVs of the CSV's namespace.
 //
-// If there are several conflicts, ClaimOf reports a lost conflict if there is one. If several conflicts remain, ClaimOf
-// reports the one with the OperatorGroup that is first by namespace and name.
+// If there are several conflicts, ClaimOf returns one for which Lost is true, if there is one. Among equal conflicts,
+// it returns the one with the first OperatorGroup by namespace and name.
 func ClaimOf(c *owned.CSV, own *operatorsv1.OperatorGroup, others []*operatorsv1.OperatorGroup, providers, neighbours []*owned.CSV) Claim {
 	provided := Provided(c)
 	claim := Claim{Listed: sets.New(Listed(own)...).HasAll(provided...)}
@@ -278,8 +278,8 @@ func watches(g *operatorsv1.OperatorGroup, namespace string) bool {
 	return namespace == g.Namespace || Targets(g.Status.Namespaces).Contains(namespace)
 }
 
-// Intersect reports whether two OperatorGroups watch a common namespace. An OperatorGroup always watches its own
-// namespace here, even if that namespace is not a target.
+// Intersect reports whether two OperatorGroups watch a common namespace. Intersect treats the namespace of an
+// OperatorGroup as watched, even if that namespace is not a target.
 func Intersect(a, b *operatorsv1.OperatorGroup) bool {
 	return Targets(a.Status.Namespaces).All() || watches(b, a.Namespace) ||
 		slices.ContainsFunc(a.Status.Namespaces, func(namespace string) bool { return watches(b, namespace) })

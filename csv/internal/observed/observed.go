@@ -23,8 +23,8 @@ import (
 )
 
 // Operator contains the part of a csv.Input that the installation of an operator depends on. Package csv fills it once
-// per call. It is read-only. Before a function is called, the lists that it needs must have been read. This does not
-// apply to Objects: functions draw no conclusions from its incomplete lists.
+// per call. It is read-only. All lists that a function uses must be complete, except for CRDs, ServedAPIs and the lists
+// in Objects.
 type Operator struct {
 	Now time.Time
 	CSV *owned.CSV
@@ -47,7 +47,7 @@ type Operator struct {
 	// APIServices contains these APIServices:
 	//  - those that the CSV owns
 	//  - those with the owner labels of the CSV
-	//  - all others of the API groups in which the CSV owns an APIService
+	//  - all other APIServices of the API groups in which the CSV owns an APIService
 	APIServices []*apiregistrationv1.APIService
 	// Definitions contains the CustomResourceDefinitions of the API groups in which the CSV owns an APIService.
 	Definitions []*apiextensionsv1.CustomResourceDefinition

@@ -162,9 +162,9 @@ func Alongside(crd *apiextensionsv1.CustomResourceDefinition) []types.Namespaced
 // OperatorGroup of the namespace names a ServiceAccount.
 //
 // If isConfined is false and olmcore.AnnotationFirstInstalledBy names this namespace, the result is the zero value. So
-// the first operator stays the owner if an InstallPlan of another namespace installs the same CRD later. A confined
-// namespace gets no such priority. It belongs to a tenant, who may have installed the CRD of another operator before
-// that operator was installed.
+// the first operator stays the owner if an InstallPlan of another namespace installs the same CRD later. If isConfined
+// is true, the annotation is ignored, because a tenant may have installed the CRD of another operator before that
+// operator was installed.
 func ConflictingOwner(crd *apiextensionsv1.CustomResourceDefinition, namespace string, isConfined bool) (owner types.NamespacedName) {
 	if !isConfined && crd.Annotations[olmcore.AnnotationFirstInstalledBy] == namespace {
 		return owner
@@ -221,7 +221,8 @@ func IsInstalledBy(c *CSV, s *v1alpha1.Subscription) bool {
 	return s.Namespace == c.Namespace && (s.Status.InstalledCSV == c.Name || s.Status.CurrentCSV == c.Name)
 }
 
-// IsLabelValue reports whether a name is a valid label value. If it is not, no object can have the owner labels for it.
+// IsLabelValue reports whether a name is a valid label value. If the name of an owner is not a valid label value, no
+// object can have the owner labels of that owner.
 func IsLabelValue(name string) bool { return len(validation.IsValidLabelValue(name)) == 0 }
 
 // Find returns the object with the given namespace and name, or the zero value and false if there is none.
@@ -250,7 +251,8 @@ const ReasonStatusChanged = "StatusChanged"
 
 // SetPhase sets the phase of a status, and appends an entry to the history of phases in status.conditions. The entry is
 // appended only if the phase or the reason differs from the last entry. If the history exceeds the limit of the API,
-// its oldest entries are dropped. SetPhase does not change conditions that s shares with another status.
+// its oldest entries are dropped. SetPhase never writes to the existing array of s.Conditions, so it is safe if s is a
+// shallow copy of another status.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, SetPhase.
 func SetPhase(s *v1alpha1.ClusterServiceVersionStatus, phase v1alpha1.ClusterServiceVersionPhase, reason v1alpha1.ConditionReason, message string, now time.Time) {

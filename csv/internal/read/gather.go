@@ -133,8 +133,7 @@ func Join[T olmcore.Object](lists ...olmcore.Observed[T]) olmcore.Observed[T] {
 type Term = olmcore.Term
 
 // Indexed returns the objects of a namespace that have at least one of the index terms in by. An empty namespace means
-// all namespaces. All calls for the same kind and namespace must pass the same termsOf, because they share one index. A
-// Reader that supports indexes keeps the index for later calls.
+// all namespaces. All calls for the same kind and namespace must pass the same termsOf, because they share one index.
 func Indexed[T olmcore.Object](r *Reads, namespace string, by []Term, termsOf func(o T, add func(Term))) (found olmcore.Observed[T]) {
 	if r.err != nil {
 		return found

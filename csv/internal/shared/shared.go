@@ -33,11 +33,9 @@ type Index struct {
 	planned map[olmcore.Key][]types.NamespacedName
 }
 
-// NewIndex returns the Index of s. A ClusterServiceVersion needs an object if the object records it as a co-owner, or
-// if an InstallPlan applied a step with the object for it. A step counts only if its InstallPlan runs as the
-// controller. A user who can write such a plan can also write the object. The steps of an InstallPlan that runs as a
-// ServiceAccount are ignored. The co-owners that such a plan recorded on objects count, because the ServiceAccount
-// needed the permission to write them.
+// NewIndex returns the Index of s. A ClusterServiceVersion needs an object if the object records the
+// ClusterServiceVersion as a co-owner, or if an InstallPlan applied a step with the object for the
+// ClusterServiceVersion. The steps of InstallPlans that run as a ServiceAccount are ignored.
 func NewIndex(s Sources) *Index {
 	x := &Index{map[types.NamespacedName]*v1alpha1.ClusterServiceVersion{}, map[olmcore.Key][]types.NamespacedName{}}
 	for _, c := range s.ClusterServiceVersions {
@@ -63,7 +61,7 @@ func NewIndex(s Sources) *Index {
 }
 
 // KeyOf returns the key of the object in a step, without a namespace. So the key matches only cluster-scoped objects.
-// applied is true if the step was applied for a ClusterServiceVersion. Otherwise the key is empty.
+// If the step was not applied, or belongs to no ClusterServiceVersion, applied is false and the key is empty.
 func KeyOf(step *v1alpha1.Step) (key olmcore.Key, applied bool) {
 	if step == nil || step.Resolving == "" || step.Status != v1alpha1.StepStatusCreated && step.Status != v1alpha1.StepStatusPresent {
 		return key, false

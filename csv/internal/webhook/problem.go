@@ -36,7 +36,8 @@ func port(p int32) int32 { return cmp.Or(p, defaultPort) }
 // its webhook.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
-// Differs: OLM checks repeated names and rules only. It retries other invalid webhooks endlessly.
+// Differs: before an installation, OLM checks only for repeated names and forbidden rules. It retries the installation
+// of other invalid webhooks endlessly. This library rejects all invalid descriptions.
 func Problem(c *owned.CSV) string {
 	descriptions := c.Spec.WebhookDefinitions
 	if len(descriptions) == 0 {
@@ -61,7 +62,7 @@ func Problem(c *owned.CSV) string {
 
 // Problem returns a message about the first invalid webhook description, or about a rule that the OperatorGroup does
 // not allow. It returns an empty string if there is no problem. A rule is allowed if an existing configuration contains
-// it. If s is the zero value, the result is empty.
+// it. It also returns an empty string if s is the zero value.
 func (s Source) Problem() string {
 	if s.CSV == nil {
 		return ""

@@ -36,13 +36,13 @@ const (
 	// command in the message.
 	ReasonRulesKept = "WebhookRulesKept"
 	// ReasonRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD, although the
-	// ClusterServiceVersion lists the CRD as owned. The OperatorGroup does not select all namespaces, and no InstallPlan
-	// recorded that the CRD belongs to this operator alone. Give the operator an OperatorGroup that selects all
-	// namespaces, or run the command in the message.
+	// ClusterServiceVersion lists the CRD as owned. The cause is that the OperatorGroup does not select all namespaces,
+	// and no InstallPlan recorded that the CRD belongs to this operator alone. Give the operator an OperatorGroup that
+	// selects all namespaces, or run the command in the message.
 	ReasonRulesNarrowed = "WebhookRulesNarrowed"
-	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the
-	// CRD. Only the caBundle of its conversion is updated, even if the next version of the operator needs another
-	// conversion. To allow changes, let a cluster administrator run the command in the message.
+	// ReasonConversionKept means that a CRD calls the operator for conversions, but no InstallPlan recorded that the CRD
+	// was installed with the operator. Only the caBundle of its conversion is updated, even if the next version of the
+	// operator needs another conversion. To allow changes, let a cluster administrator run the command in the message.
 	ReasonConversionKept = "ConversionKept"
 )
 
@@ -60,7 +60,7 @@ type Source struct {
 // Clients returns a backend.Client for each webhook that calls a Deployment of this CSV. The webhooks belong to this
 // version or to another version of its namespace. If Install has not created a webhook yet, its client is Missing.
 // Trust updates the caBundles of exactly these webhooks, because a certificate is rotated only after all clients trust
-// it. Clients does not use Backends.
+// it. Backends need not be set.
 func (s Source) Clients() []backend.Client {
 	f := factsOf(s)
 	var clients []backend.Client
@@ -107,8 +107,8 @@ const (
 	NotObserved State = "NotObserved" // NotObserved means that a list was not read.
 )
 
-// Health returns Installed if all webhooks are up to date. Otherwise it returns the State of the first webhook that is
-// not. For Failing and NotObserved it also returns the reason.
+// Health returns Installed if all webhooks are up to date. Otherwise it usually returns the State of the first webhook
+// that is not up to date. For Failing and NotObserved it also returns the reason.
 //
 // As in OLM, an admission webhook is up to date if the hash of its description matches. A conversion webhook is up to
 // date if its CRDs have the strategy Webhook. The caBundle of a webhook that calls the CSV must also contain an
@@ -137,9 +137,9 @@ func (s Source) Health() (State, string) {
 	return Installed, ""
 }
 
-// Install returns the writes that create or update the webhooks, including the writes of Trust. All checks, such as
-// Problem, run first. If a check fails, Install returns no writes and the problem. Install creates no webhook while
-// Backends has no certificate for the webhook. Until then, Health returns Missing, Waiting or Failing.
+// Install returns the writes that create or update the webhooks, including the writes of Trust. If a check such as
+// Problem fails, Install returns the problem and no writes. Install creates a webhook only once Backends has a
+// certificate for it.
 func (s Source) Install() (actions []olmcore.Action, problem string) {
 	f := factsOf(s)
 	if unread := f.unread(); unread != "" {
