@@ -49,11 +49,11 @@ type Config struct {
 	// over Resources. A change of the result rolls out new Pods. The caller must not change the object later.
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// NodeUnreachableGrace is the time for which a Node may be unreachable before its Pods are lost.
+	// NodeUnreachableGrace is the time that a Node may be unreachable before its Pods are treated as lost.
 	NodeUnreachableGrace time.Duration `json:"nodeUnreachableGrace,omitempty"`
-	// NodeNotReadyGrace is the time for which a Node may be not ready before its Pods are lost.
+	// NodeNotReadyGrace is the time that a Node may be not ready before its Pods are treated as lost.
 	NodeNotReadyGrace time.Duration `json:"nodeNotReadyGrace,omitempty"`
-	// NodeGoneGrace is the time for which a Node may be missing before its Pods are lost. For a ready Pod,
+	// NodeGoneGrace is the time that a Node may be missing before its Pods are treated as lost. For a ready Pod,
 	// olmcore.ClockTolerance is added, because a stale cache may not contain a new Node yet.
 	NodeGoneGrace time.Duration `json:"nodeGoneGrace,omitempty"`
 	// ForceDelete selects the lost Pods that are deleted with a grace period of 0. Empty means ForceDeleteNodeLost. The

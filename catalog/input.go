@@ -51,8 +51,8 @@ type Input struct {
 	// Jitter delays the polls of this CatalogSource by up to a tenth of their interval, so that the polls of many
 	// CatalogSources are spread. Jitter is at least 0 and less than 1.
 	Jitter float64
-	// Connection is the state of the caller's gRPC client for this CatalogSource. If the caller has no client, Connection
-	// is nil and Reconcile uses the recorded status.
+	// Connection is the state of the caller's gRPC client for this CatalogSource. If the caller has no client,
+	// Connection is nil and Reconcile uses status.connectionState of the CatalogSource.
 	Connection *Connection
 	// Subscribers contains the other namespaces with a Subscription to this CatalogSource. Outcome.Notify contains them if
 	// the CatalogSource serves all namespaces.

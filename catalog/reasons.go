@@ -32,7 +32,8 @@ const (
 	ReasonRegistryServing = "RegistryServing"
 	// ReasonConnectionReady means that the registry at spec.address answers.
 	ReasonConnectionReady = "ConnectionReady"
-	// ReasonConnecting means that it is not known yet whether the registry at spec.address answers. Wait.
+	// ReasonConnecting means that the client has not connected to the registry at spec.address yet, and no failure is
+	// reported. Wait.
 	ReasonConnecting = "Connecting"
 	// ReasonConnectionFailed means that the client cannot connect to the registry. Check spec.address,
 	// NetworkPolicies and DNS.

@@ -44,8 +44,8 @@ type Input struct {
 	// OtherGroups contains the OperatorGroups of other namespaces whose annotation lists an API that the CSV provides.
 	// Groups that share no target namespace with the OperatorGroup of the CSV have no effect.
 	OtherGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// OtherProviders contains the CSVs in the namespaces of OtherGroups that provide one of the same APIs as this CSV.
-	// Copies are not included.
+	// OtherProviders contains the CSVs in the namespaces of OtherGroups that provide at least one API that this CSV also
+	// provides. Copied CSVs are not included.
 	OtherProviders olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Neighbours contains the other CSVs of the namespace that the decision can depend on, without copies:
 	//  - those of the same upgrade chain (spec.replaces)

@@ -57,10 +57,11 @@ type Config struct {
 	// olmcore/changeable-by of the definition exempts the plans of some namespaces from this rule. Its value is a list of
 	// these namespaces, separated by commas.
 	ChangeOwnedCRDs bool `json:"changeOwnedCRDs,omitempty"`
-	// SeparatePlans makes package controllers create one InstallPlan for each set of Subscriptions that depend on each
-	// other (create.Sets). An Automatic Subscription then does not wait for the approval of an unrelated one. Other
-	// callers pass each Set to create.Plan and set subscription.Input.SeparatePlans. If SeparatePlans is false, there is
-	// one plan for each resolution of a namespace, as in OLM.
+	// SeparatePlans creates one InstallPlan for each set of Subscriptions that depend on each other, so that an
+	// Automatic Subscription does not wait for the approval of an unrelated Subscription. Package controllers implements
+	// this. Callers that do not use that package pass each Set of create.Sets to create.Plan, and set
+	// subscription.Input.SeparatePlans. If SeparatePlans is false, one InstallPlan is created for each resolution of a
+	// namespace, as in OLM.
 	SeparatePlans bool `json:"separatePlans,omitempty"`
 	// MaxStatusBytes is the maximum size of the serialized status of a new plan. 0 means 1 MiB.
 	MaxStatusBytes int `json:"maxStatusBytes,omitempty"`

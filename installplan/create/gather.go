@@ -15,8 +15,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads the Input of Plan for a namespace. The caller sets Now, and Owners if it needs them. Any failed read is
-// an error. It is also an error if the Reader does not read a kind.
+// Gather reads the Input of Plan for a namespace. The caller sets Now, and Owners if it needs them. Gather returns an
+// error if a read fails, or if the Reader does not read a kind that Plan needs.
 func Gather(
 	ctx context.Context, r olmcore.Reader, namespace string, resolution olmcore.Resolution, config installplan.Config,
 ) (Input, error) {

@@ -48,8 +48,9 @@ const (
 	// ReasonCurrentCSVNotInPlan means that status.currentCSV of a Subscription is not a version of its plan. Package
 	// subscription handles this. Nothing to do.
 	ReasonCurrentCSVNotInPlan = "CurrentCSVNotInPlan"
-	// ReasonPlansCollide means that several plans have the same generation, or several unfinished plans have the same
-	// content. Delete the plans that no Subscription references.
+	// ReasonPlansCollide means that several plans have the same spec.generation, or several unfinished plans have the
+	// same content. Separate plans of one generation are reported only if they share a package. Delete the plans that no
+	// Subscription references.
 	ReasonPlansCollide = "PlansCollide"
 	// ReasonUnpackedBundleUnused means that an unpacked bundle is deleted because no plan references it. Nothing to do.
 	ReasonUnpackedBundleUnused = "UnpackedBundleUnused"

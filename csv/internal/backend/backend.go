@@ -43,7 +43,8 @@ type Source struct {
 
 // Plan contains the certificate requests and the writes for the Deployments of a CSV that serve webhooks or APIs.
 type Plan struct {
-	// Requests contains requests for certificates. Until all of them are issued, Install contains only writes of Secrets.
+	// Requests contains the requests for certificates that are not issued yet. While Requests is not empty, Install
+	// contains only writes of Secrets.
 	Requests []certificate.Request
 	// Install contains the writes that create missing objects and update differing objects, in order. Each call makes at
 	// most one step of a certificate rotation.

@@ -22,8 +22,8 @@ import (
 type Chain struct {
 	// Predecessor is the CSV that this CSV replaces, or nil if there is none.
 	Predecessor *owned.CSV
-	// Successor is the CSV that replaces this CSV, or nil if there is none. A CSV that is being deleted is usually not a
-	// Successor. The exception is a Succeeded CSV that itself has a live Succeeded successor.
+	// Successor is the CSV that replaces this CSV, or nil if there is none. A CSV that is being deleted is a Successor
+	// only if it is Succeeded, and if a Succeeded CSV that is not being deleted replaces it.
 	Successor *owned.CSV
 	// TakenOver is a live direct or indirect successor whose installation has started, or nil if there is none. If
 	// TakenOver is set, the CSV must not install anything.

@@ -42,7 +42,7 @@ func Validate(c *CSV, now time.Time) error {
 	return nil
 }
 
-// By returns an olmcore.Owner for a CSV, without a UID. The owner labels of objects of the CSV name this owner.
+// By returns the olmcore.Owner that the owner labels of a CSV's objects contain. Its UID is empty.
 func By(c *CSV) olmcore.Owner {
 	return olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name}
 }

@@ -174,8 +174,9 @@ func Complete(cm *corev1.ConfigMap, image string) (content Content, ok bool) {
 	return content, content.Version() != ""
 }
 
-// Incomplete returns the reason why no ClusterServiceVersion can be read from an unpacked bundle. It returns an empty
-// string if no file contains a ClusterServiceVersion, or if cm is nil.
+// Incomplete returns the first problem that can prevent the ClusterServiceVersion of an unpacked bundle from being
+// read. Either the files cannot be decompressed, or a file that mentions ClusterServiceVersion cannot be parsed or
+// contains several documents. Incomplete returns an empty string if there is no such problem, or if cm is nil.
 func Incomplete(cm *corev1.ConfigMap) string {
 	if cm == nil {
 		return ""

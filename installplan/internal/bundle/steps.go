@@ -75,8 +75,8 @@ type messageOfOLM string
 // Error returns the message.
 func (m messageOfOLM) Error() string { return string(m) }
 
-// About adds the name of the operator to an error of this package. If the error contains an error with OLM's text,
-// which names the bundle already, About returns only that error.
+// About returns err with the prefix "operator NAME: ". If err wraps an error whose message is copied from OLM, About
+// returns that error without the prefix, because the message already names the ClusterServiceVersion.
 func About(operator string, err error) error {
 	var ofOLM messageOfOLM
 	if errors.As(err, &ofOLM) {

@@ -27,8 +27,8 @@ const (
 
 // Evaluation is the result of evaluating the steps of a plan.
 type Evaluation struct {
-	// Verdicts contains the verdicts about the steps in plan order, followed by those about bundle lookups that are
-	// not unpacked.
+	// Verdicts contains one verdict for each step, in plan order, followed by one verdict for each bundle lookup that
+	// has failed or is pending.
 	Verdicts []Verdict
 	// Targets contains the objects that the steps describe, in plan order. A step has no Target if its Verdict is known
 	// without reading its manifest, or if it describes no valid object.
