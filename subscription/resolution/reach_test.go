@@ -203,8 +203,8 @@ func TestProvidersOfEqualCatalogsAreTrackedSeparately(t *testing.T) {
 	require.NotEqual(t, fingerprint, w.in.Fingerprint())
 }
 
-// TestRequirementsOfAProposalChangeTheFingerprint: the package that a Subscription is told to follow instead
-// requires what another catalog has.
+// TestRequirementsOfAProposalChangeTheFingerprint checks a Subscription whose proposed package requires an API that
+// another catalog provides.
 func TestRequirementsOfAProposalChangeTheFingerprint(t *testing.T) {
 	for name, more := range map[string][]entry{"nothing": nil, "what it requires": {line("b/s", "b1", "", provides("K"))}} {
 		t.Run(name, func(t *testing.T) {
