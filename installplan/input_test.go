@@ -128,8 +128,8 @@ func TestTooManyStepsAreRefused(t *testing.T) {
 	}
 }
 
-// TestUnreadKindsAreNamed: plans that wait or are done can be judged with their Subscriptions alone. For a plan that
-// runs or is tried again, the error names the kind that is missing.
+// TestUnreadKindsAreNamed checks which lists Reconcile needs. A plan that waits or is done needs only its
+// Subscriptions. For a plan that is executed or retried, the error names the kind that was not read.
 func TestUnreadKindsAreNamed(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"))
 	for name, c := range map[string]struct {
