@@ -8,8 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/csv/internal/copied"
-	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -21,7 +20,7 @@ import (
 // CopiesPace until all copies are as the OLMConfig requires. From then on, the caller reconciles at the interval
 // LookAgain.
 func Affected(o olmcore.Object) []types.NamespacedName {
-	counts := []types.NamespacedName{{Name: copied.ConfigName}}
+	counts := []types.NamespacedName{{Name: model.OLMConfigName}}
 	switch o := o.(type) {
 	case *operatorsv1.OLMConfig:
 		return []types.NamespacedName{{Name: o.Name}}
@@ -29,7 +28,7 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 		if o == nil || o.IsCopied() {
 			return nil
 		}
-		if targets, _ := group.AnnotatedTargets(o); targets.All() {
+		if targets, _ := model.AnnotatedTargets(o); targets.All() {
 			return counts
 		}
 	case *operatorsv1.OperatorGroup, *corev1.Namespace:

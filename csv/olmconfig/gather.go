@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/copies"
-	"github.com/olmcore/olm/csv/internal/copied"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -27,7 +27,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 		return Input{}, olmcore.Needed(err, "whether copies of operators are disabled")
 	}
 	in := Input{OLMConfig: c, Config: config}
-	if c.Name != copied.ConfigName {
+	if c.Name != model.OLMConfigName {
 		return in, nil
 	}
 	reads := read.From(ctx, r)

@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/olmcore/olm/csv/internal/copied"
-	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -69,7 +68,7 @@ func decide(in *Input) olmcore.Result {
 	switch {
 	case in.OLMConfig.DeletionTimestamp != nil:
 		return olmcore.Result{}
-	case in.OLMConfig.Name != copied.ConfigName:
+	case in.OLMConfig.Name != model.OLMConfigName:
 		return reportIgnored(in.OLMConfig)
 	case len(lists.Unread()) > 0:
 		return read.NotRead(lists.Unread(), olmcore.RefOf(in.OLMConfig), "",
@@ -87,7 +86,7 @@ func decide(in *Input) olmcore.Result {
 func reportIgnored(config *operatorsv1.OLMConfig) olmcore.Result {
 	return olmcore.Result{Diagnostics: []olmcore.Diagnostic{
 		olmcore.Diagnose(olmcore.Warning, ReasonNameIgnored, olmcore.RefOf(config), "metadata.name",
-			"only the OLMConfig %s has an effect. Move the settings to it, and delete this one", copied.ConfigName),
+			"only the OLMConfig %s has an effect. Move the settings to it, and delete this one", model.OLMConfigName),
 	}}
 }
 
@@ -105,7 +104,7 @@ func setCondition(config *operatorsv1.OLMConfig, condition metav1.Condition) olm
 
 // conditionOf returns the condition, and whether every copy exists that should exist, and no other.
 func conditionOf(in *Input) (c metav1.Condition, isConverged bool) {
-	toggle := copied.ToggleOf(in.OLMConfig, in.Config.ProtectedNamespaces)
+	toggle := model.CopyToggleOf(in.OLMConfig, in.Config.ProtectedNamespaces)
 	isMissing, isUnexpected := compare(in, toggle)
 	condition := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{
@@ -126,19 +125,19 @@ func conditionOf(in *Input) (c metav1.Condition, isConverged bool) {
 
 // compare reports whether an operator that watches all namespaces lacks a copy, and whether one has a copy where none
 // should exist.
-func compare(in *Input, toggle copied.Toggle) (isMissing, isUnexpected bool) {
+func compare(in *Input, toggle model.CopyToggle) (isMissing, isUnexpected bool) {
 	lacking := desiredCopies(in, toggle)
 	staying := sets.New[string]()
 	for _, n := range in.Namespaces.Items {
-		if !copied.IsLeaving(n) {
+		if !model.IsTerminating(n) {
 			staying.Insert(n.Name)
 		}
 	}
 	for _, c := range in.ClusterServiceVersions.Items {
-		key := copied.Home(c)
+		key := model.OriginalKey(c)
 		_, isGlobal := lacking[key]
 		switch {
-		case !isGlobal || !copied.From(key, c) || !staying.Has(c.Namespace):
+		case !isGlobal || !model.IsCopyOf(key, c) || !staying.Has(c.Namespace):
 		case toggle.Keeps(true, c.Namespace):
 			lacking[key]--
 		default:
@@ -152,17 +151,17 @@ func compare(in *Input, toggle copied.Toggle) (isMissing, isUnexpected bool) {
 }
 
 // desiredCopies returns the number of copies that each operator that watches all namespaces should have.
-func desiredCopies(in *Input, toggle copied.Toggle) map[types.NamespacedName]int {
+func desiredCopies(in *Input, toggle model.CopyToggle) map[types.NamespacedName]int {
 	groups := map[string][]*operatorsv1.OperatorGroup{}
 	for _, g := range in.OperatorGroups.Items {
 		groups[g.Namespace] = append(groups[g.Namespace], g)
 	}
 	desired := map[types.NamespacedName]int{}
 	for _, c := range in.ClusterServiceVersions.Items {
-		g, _ := group.Alone(groups[c.Namespace], c.Namespace)
-		targets, ok := copied.Targets(c, g)
+		g, _ := model.OnlyGroup(groups[c.Namespace], c.Namespace)
+		targets, ok := model.CopyTargets(c, g)
 		if ok && targets.All() {
-			desired[copied.Home(c)] = len(toggle.Namespaces(c.Namespace, targets, in.Namespaces.Items))
+			desired[model.OriginalKey(c)] = len(toggle.Namespaces(c.Namespace, targets, in.Namespaces.Items))
 		}
 	}
 	return desired

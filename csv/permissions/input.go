@@ -12,7 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -94,7 +94,7 @@ func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 }
 
 func (in *Input) validate() error {
-	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
+	if err := model.ValidateCSV(in.ClusterServiceVersion, in.Now); err != nil {
 		return err
 	}
 	lists := olmcore.ValidateLists()
