@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmconfig
+package copies
 
 import (
 	"slices"
@@ -18,51 +18,41 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// ConditionEnabled and ConditionDisabled are reasons of the condition DisabledCopiedCSVs, as OLM writes them.
+// conditionEnabled and conditionDisabled are reasons of the condition DisabledCopiedCSVs, as OLM writes them.
 const (
-	ConditionEnabled  = "CopiedCSVsEnabled"
-	ConditionDisabled = "CopiedCSVsDisabled"
+	conditionEnabled  = "CopiedCSVsEnabled"
+	conditionDisabled = "CopiedCSVsDisabled"
 
-	messagePresent    = "Copied CSVs are enabled and present across the cluster"
-	messageMissing    = "Copied CSVs are enabled and at least one copied CSVs is missing"
-	messageNone       = "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode"
+	messagePresent = "Copied CSVs are enabled and present across the cluster"
+	messageMissing = "Copied CSVs are enabled and at least one copied CSVs is missing"
+	messageNone    = "Copied CSVs are disabled and no unexpected copied CSVs were found " +
+		"for operators installed in AllNamespace mode"
 	messageUnexpected = "Copied CSVs are disabled and at least one unexpected copied CSV was found " +
 		"for an operator installed in AllNamespace mode"
 )
 
-// ReasonStatusChanged means that the condition of the OLMConfig is updated. Nothing to do.
-const ReasonStatusChanged = "StatusChanged"
-
-// Reasons of this package's Diagnostics.
 const (
-	// ReasonNotObserved means that a list was not read, so the condition stays as it is. Give the caller access to the
-	// kind in the message.
-	ReasonNotObserved = read.ReasonNotObserved
-	// ReasonNameIgnored means that an OLMConfig has another name than cluster, so the OLMConfig has no effect. Move its
-	// settings to the OLMConfig named cluster, and delete the other one.
-	ReasonNameIgnored = "NameIgnored"
+	// configPace is the time after which ReconcileConfig checks missing and unexpected copies again.
+	configPace = 10 * time.Second
+	// ConfigInterval is the interval at which a caller should reconcile if all copies are as the OLMConfig requires.
+	ConfigInterval = time.Minute
 )
 
-const (
-	// CopiesPace is the time after which Reconcile checks missing and unexpected copies again.
-	CopiesPace = 10 * time.Second
-	// LookAgain is the interval at which a caller should reconcile if all copies are as the OLMConfig requires.
-	LookAgain = time.Minute
-)
-
-// Reconcile returns the update of the condition DisabledCopiedCSVs of the OLMConfig named cluster. For each operator
-// that watches all namespaces, it compares the namespaces that have a copy with those that should have one. An
+// ReconcileConfig returns the update of the condition DisabledCopiedCSVs of the OLMConfig named cluster. For each
+// operator that watches all namespaces, it compares the namespaces that have a copy with those that should have one. An
 // OLMConfig with another name is reported and ignored. There is nothing to do if the Outcome contains only a Checkpoint
 // or RequeueAfter. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go, syncOLMConfig.
 // Differs: OLM compares the number of copies with the number of namespaces. This library compares the names of the
 // namespaces.
-func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
+func ReconcileConfig(in ConfigInput) (Outcome, error) {
+	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) {
+		return decideConfig(&in), nil
+	})
 }
 
-func decide(in *Input) olmcore.Result {
+func decideConfig(in *ConfigInput) olmcore.Result {
 	lists := olmcore.UnreadLists()
 	in.lists(&lists)
 	switch {
@@ -77,7 +67,7 @@ func decide(in *Input) olmcore.Result {
 	condition, isConverged := conditionOf(in)
 	res := setCondition(in.OLMConfig, condition)
 	if !isConverged {
-		res.RequeueAfter = CopiesPace
+		res.RequeueAfter = configPace
 	}
 	return res
 }
@@ -103,9 +93,9 @@ func setCondition(config *operatorsv1.OLMConfig, condition metav1.Condition) olm
 }
 
 // conditionOf returns the condition, and whether every copy exists that should exist, and no other.
-func conditionOf(in *Input) (c metav1.Condition, isConverged bool) {
+func conditionOf(in *ConfigInput) (c metav1.Condition, isConverged bool) {
 	toggle := model.CopyToggleOf(in.OLMConfig, in.Config.ProtectedNamespaces)
-	isMissing, isUnexpected := compare(in, toggle)
+	isMissing, isUnexpected := compareAll(in, toggle)
 	condition := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{
 			Type: operatorsv1.DisabledCopiedCSVsConditionType, Status: status, Reason: reason, Message: message,
@@ -114,18 +104,18 @@ func conditionOf(in *Input) (c metav1.Condition, isConverged bool) {
 	}
 	switch {
 	case !toggle.Disabled && isMissing:
-		return condition(metav1.ConditionFalse, ConditionEnabled, messageMissing), false
+		return condition(metav1.ConditionFalse, conditionEnabled, messageMissing), false
 	case !toggle.Disabled:
-		return condition(metav1.ConditionFalse, ConditionEnabled, messagePresent), true
+		return condition(metav1.ConditionFalse, conditionEnabled, messagePresent), true
 	case isUnexpected:
-		return condition(metav1.ConditionFalse, ConditionDisabled, messageUnexpected), false
+		return condition(metav1.ConditionFalse, conditionDisabled, messageUnexpected), false
 	}
-	return condition(metav1.ConditionTrue, ConditionDisabled, messageNone), true
+	return condition(metav1.ConditionTrue, conditionDisabled, messageNone), true
 }
 
-// compare reports whether an operator that watches all namespaces lacks a copy, and whether one has a copy where none
-// should exist.
-func compare(in *Input, toggle model.CopyToggle) (isMissing, isUnexpected bool) {
+// compareAll reports whether an operator that watches all namespaces lacks a copy, and whether one has a copy where
+// none should exist.
+func compareAll(in *ConfigInput, toggle model.CopyToggle) (isMissing, isUnexpected bool) {
 	lacking := desiredCopies(in, toggle)
 	staying := sets.New[string]()
 	for _, n := range in.Namespaces.Items {
@@ -151,7 +141,7 @@ func compare(in *Input, toggle model.CopyToggle) (isMissing, isUnexpected bool) 
 }
 
 // desiredCopies returns the number of copies that each operator that watches all namespaces should have.
-func desiredCopies(in *Input, toggle model.CopyToggle) map[types.NamespacedName]int {
+func desiredCopies(in *ConfigInput, toggle model.CopyToggle) map[types.NamespacedName]int {
 	groups := map[string][]*operatorsv1.OperatorGroup{}
 	for _, g := range in.OperatorGroups.Items {
 		groups[g.Namespace] = append(groups[g.Namespace], g)

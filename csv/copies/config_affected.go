@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmconfig
+package copies
 
 import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -12,14 +12,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the keys of the OLMConfigs whose outcome may change when o is added, updated or deleted. For an
-// update, call it for the old and the new object, and use the keys of both calls.
+// AffectedConfigs returns the keys of the OLMConfigs whose outcome may change when o is added, updated or deleted. For
+// an update, call it for the old and the new object, and use the keys of both calls.
 //
-// A ClusterServiceVersion affects an OLMConfig only if its operator watches all namespaces. Affected returns no keys
-// for copies, because each such change would require reading all copies. Instead, Reconcile requests a retry after
-// CopiesPace until all copies are as the OLMConfig requires. From then on, the caller reconciles at the interval
-// LookAgain.
-func Affected(o olmcore.Object) []types.NamespacedName {
+// A ClusterServiceVersion affects an OLMConfig only if its operator watches all namespaces. AffectedConfigs returns no
+// keys for copies, because each such change would require reading all copies. Instead, ReconcileConfig requests a retry
+// after ten seconds until all copies are as the OLMConfig requires. From then on, the caller reconciles at the interval
+// ConfigInterval.
+func AffectedConfigs(o olmcore.Object) []types.NamespacedName {
 	counts := []types.NamespacedName{{Name: model.OLMConfigName}}
 	switch o := o.(type) {
 	case *operatorsv1.OLMConfig:
