@@ -4,7 +4,6 @@ package resolution
 
 import (
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/explain"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
@@ -13,20 +12,20 @@ import (
 type (
 	// Package is one package of a catalog. It is the input of Build and the output of fbc.Load. Its content may be
 	// invalid.
-	Package = content.Package
+	Package = model.Package
 	// Channel is one channel of a Package: a graph of upgrades.
-	Channel = content.Channel
+	Channel = model.Channel
 	// ChannelEntry is the position of a bundle in a Channel.
-	ChannelEntry = content.ChannelEntry
+	ChannelEntry = model.ChannelEntry
 	// Bundle is one version of an operator.
-	Bundle = content.Bundle
+	Bundle = model.Bundle
 	// RelatedImage is an image that a Bundle uses.
-	RelatedImage = content.RelatedImage
+	RelatedImage = model.RelatedImage
 	// Deprecation is the deprecation message of a package, a channel or a bundle.
-	Deprecation = content.Deprecation
+	Deprecation = model.Deprecation
 	// Catalog is the indexed content of one catalog, as Resolve needs it. It never changes, so concurrent calls may
 	// share it.
-	Catalog = content.Catalog
+	Catalog = model.Catalog
 )
 
 // Build indexes the content of one catalog. Build ignores invalid content or marks it as invalid, and the rest of the
@@ -36,7 +35,7 @@ type (
 //
 // Source: operator-registry alpha/declcfg, ConvertToModel, and alpha/model, Validate. Differs: OLM rejects a catalog
 // that contains an invalid package. This library ignores only the invalid content.
-func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) { return content.Build(packages) }
+func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) { return model.Build(packages) }
 
 // These types are the input of Resolve.
 type (

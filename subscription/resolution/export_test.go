@@ -8,14 +8,13 @@ import (
 	"strings"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/explain"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
 // Projects reports whether an annotation is a bundle's own.
-var Projects = content.Projects
+var Projects = model.Projects
 
 // ask reads an input for searches of a test; nil when there is nothing to search.
 func ask(in *Input) *search.Question {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/olmcore/olm/internal/yamljson"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
@@ -51,7 +50,7 @@ func solution(p *service) Result {
 			if sub.Object.Status.CurrentCSV != n.Entry.Name {
 				changed[sub.Object.Name] = n.Entry.Name
 			} else if c := p.ByName[n.Entry.Name]; c == nil {
-				p.Report(olmcore.Warning, content.ReasonMissingCSV, p.SubscriptionRef(sub.Object.Name), "status.currentCSV",
+				p.Report(olmcore.Warning, model.ReasonMissingCSV, p.SubscriptionRef(sub.Object.Name), "status.currentCSV",
 					"ClusterServiceVersion %s does not exist; it is installed again", n.Entry.Name)
 			}
 		}
@@ -131,7 +130,7 @@ func requiredBy(p *service, n *model.Node) []string {
 	if !n.Eligible() {
 		return nil
 	}
-	meets := func(q *content.Requirement) bool { return p.Satisfies(n.Entry, q.Predicate) }
+	meets := func(q *model.Requirement) bool { return p.Satisfies(n.Entry, q.Predicate) }
 	for _, pick := range p.picks {
 		if m := pick.Node; m != nil && m != n && slices.ContainsFunc(m.Entry.Requirements, meets) {
 			names = append(names, m.Entry.Name)
@@ -181,10 +180,10 @@ func replacedByOther(p *service, s *model.Subscription) bool {
 //
 // Source: operator-registry alpha/declcfg, readBundleObjects.
 // Differs: there a property that cannot be read makes the whole catalog unreadable.
-func published(e *content.Entry) olmcore.Bundle {
+func published(e *model.Entry) olmcore.Bundle {
 	b := olmcore.Bundle{Image: e.Image, Objects: e.Objects, Properties: e.Properties}
 	inline := func(property olmcore.Property) bool {
-		return property.Type == content.PropertyBundleObject || property.Type == content.PropertyCSVMetadata
+		return property.Type == model.PropertyBundleObject || property.Type == model.PropertyCSVMetadata
 	}
 	if !slices.ContainsFunc(e.Properties, inline) {
 		return b
@@ -194,7 +193,7 @@ func published(e *content.Entry) olmcore.Bundle {
 		return b
 	}
 	for i, property := range e.Properties {
-		if property.Type != content.PropertyBundleObject {
+		if property.Type != model.PropertyBundleObject {
 			continue
 		}
 		o, err := objectOf(property.Value)

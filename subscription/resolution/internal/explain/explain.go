@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
@@ -202,7 +201,7 @@ func candidatesNamed(s *model.Subscription, name string) (list []model.Ref) {
 	return list
 }
 
-func inChannels(s *model.Subscription, bundle string) *content.Entry {
+func inChannels(s *model.Subscription, bundle string) *model.Entry {
 	for _, ch := range followed(s) {
 		if e := ch.ByName[bundle]; e != nil {
 			return e
@@ -211,11 +210,11 @@ func inChannels(s *model.Subscription, bundle string) *content.Entry {
 	return nil
 }
 
-func followed(s *model.Subscription) []*content.ChannelIndex {
+func followed(s *model.Subscription) []*model.ChannelIndex {
 	if s.Pkg == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(s.Pkg.Channels), func(ch *content.ChannelIndex) bool {
+	return slices.DeleteFunc(slices.Clone(s.Pkg.Channels), func(ch *model.ChannelIndex) bool {
 		return s.Object.Spec.Channel != "" && s.Object.Spec.Channel != ch.Name
 	})
 }

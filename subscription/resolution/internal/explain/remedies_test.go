@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
@@ -23,10 +22,10 @@ func view() *View { return viewOf("stable") }
 
 // viewOf is view with another name for the channel.
 func viewOf(channel string) *View {
-	catalog, _ := content.Build([]content.Package{{
-		Name: "a", DefaultChannel: channel, Channels: []content.Channel{{Name: channel, Entries: []content.ChannelEntry{{Name: "a1"}}}},
-		Bundles: []content.Bundle{{Name: "a1", Bundle: olmcore.Bundle{Properties: []olmcore.Property{
-			{Type: content.PropertyPackage, Value: json.RawMessage(`{"packageName":"a","version":"1.0.0"}`)},
+	catalog, _ := model.Build([]model.Package{{
+		Name: "a", DefaultChannel: channel, Channels: []model.Channel{{Name: channel, Entries: []model.ChannelEntry{{Name: "a1"}}}},
+		Bundles: []model.Bundle{{Name: "a1", Bundle: olmcore.Bundle{Properties: []olmcore.Property{
+			{Type: model.PropertyPackage, Value: json.RawMessage(`{"packageName":"a","version":"1.0.0"}`)},
 		}}}},
 	}})
 	key := types.NamespacedName{Namespace: "ns", Name: "cat"}

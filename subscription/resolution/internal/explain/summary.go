@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
@@ -67,7 +66,7 @@ func impossibleSummary(p *View, s *model.Subscription) string {
 	case spec.Package == "":
 		return subject + " names no package (spec.name)."
 	case s.ImpossibleCode == model.ChannelMalformed:
-		return fmt.Sprintf("%s follows package %s, whose upgrade graph in catalog %s is broken: %s.", subject, spec.Package, catalog, content.Cut(s.Impossible, content.MaxDiagnostic))
+		return fmt.Sprintf("%s follows package %s, whose upgrade graph in catalog %s is broken: %s.", subject, spec.Package, catalog, model.Cut(s.Impossible, model.MaxDiagnostic))
 	case s.Pkg == nil:
 		return fmt.Sprintf("%s asks for package %s, which catalog %s does not have.%s", subject, spec.Package, catalog, meant(spec.Package, packagesIn(p, s)))
 	case s.Pkg.Channel(spec.Channel) == nil && spec.Channel != "":

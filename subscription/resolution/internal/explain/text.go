@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/subscription/internal/quoted"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
@@ -165,7 +164,7 @@ func message(p *View, rules []Rule) string {
 		if more != "" {
 			message = messagePrefix + strings.Join(texts, ", ") + more
 		}
-		message = content.Cut(message, limit)
+		message = model.Cut(message, limit)
 	}
 	return message
 }
@@ -186,18 +185,18 @@ func shorten(r Rule, keep int) string {
 }
 
 // words says what a predicate looks for, for people.
-func words(q *content.Predicate) string {
+func words(q *model.Predicate) string {
 	switch q.Kind {
-	case content.IsGVK:
+	case model.IsGVK:
 		return "an operator that provides " + q.API.String()
-	case content.IsPackage:
+	case model.IsPackage:
 		if _, err := semver.Parse(strings.TrimLeft(q.In.Text, "= ")); err == nil {
 			return fmt.Sprintf("exactly version %s of package %s", strings.TrimLeft(q.In.Text, "= "), quoted.Name(q.Name))
 		}
 		return fmt.Sprintf("an operator of package %s in version %s", quoted.Name(q.Name), q.In.Text)
-	case content.IsLabel:
+	case model.IsLabel:
 		return "an operator with the label " + quoted.Name(q.Name)
-	case content.IsCEL:
+	case model.IsCEL:
 		if q.Message != "" {
 			return fmt.Sprintf("an operator for which %s holds (%q)", q.Rule, q.Message)
 		}
@@ -206,18 +205,18 @@ func words(q *content.Predicate) string {
 	parts := make([]string, len(q.Parts))
 	for i, part := range q.Parts {
 		parts[i] = words(part)
-		if part.Kind >= content.IsAll && part.Kind <= content.IsNot && len(q.Parts) > 1 {
+		if part.Kind >= model.IsAll && part.Kind <= model.IsNot && len(q.Parts) > 1 {
 			parts[i] = "(" + parts[i] + ")"
 		}
 	}
 	switch {
-	case q.Kind == content.IsNot:
+	case q.Kind == model.IsNot:
 		return "an operator that is not " + enumerate(parts, " or ")
-	case len(parts) == 0 && q.Kind == content.IsAll:
+	case len(parts) == 0 && q.Kind == model.IsAll:
 		return "any operator"
 	case len(parts) == 0:
 		return "an operator that cannot exist (an empty list of alternatives)"
-	case q.Kind == content.IsAll:
+	case q.Kind == model.IsAll:
 		return enumerate(parts, " that is at the same time ")
 	}
 	return enumerate(parts, " or ")

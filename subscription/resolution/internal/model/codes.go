@@ -85,6 +85,25 @@ const (
 	Unknown HeldBackCode = "Unknown"
 )
 
+// These are the reasons of Diagnostics. Package resolution documents their meaning.
+const (
+	ReasonInvalidContent         = "InvalidContent"
+	ReasonDuplicateContent       = "DuplicateContent"
+	ReasonInvalidBundle          = "InvalidBundle"
+	ReasonMalformedChannel       = "MalformedChannel"
+	ReasonSkippedObject          = "SkippedObject"
+	ReasonCatalogUnavailable     = "CatalogUnavailable"
+	ReasonStaleCatalog           = "StaleCatalog"
+	ReasonInstalledCSVMissing    = "InstalledCSVMissing"
+	ReasonUnreadableCSV          = "UnreadableCSV"
+	ReasonBrokenReplacementChain = "BrokenReplacementChain"
+	ReasonInvalidPin             = "InvalidPin"
+	ReasonUnknownExclusion       = "UnknownExclusion"
+	ReasonMissingCSV             = "MissingCSV"
+	ReasonNameCollision          = "NameCollision"
+	ReasonInstallModeUnsupported = "InstallModeUnsupported"
+)
+
 // Stats contains the work of a resolution, measured in steps. One step is about the work to examine one candidate.
 // Equal inputs give equal Stats.
 type Stats struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package content
+package model
 
 import (
 	"bytes"
@@ -186,7 +186,8 @@ func canonicalJSON(value json.RawMessage) string {
 	decoder.UseNumber()
 	var v any
 	err := decoder.Decode(&v)
-	if out, failed := json.Marshal(v); err == nil && failed == nil {
+	out, failed := json.Marshal(v)
+	if err == nil && failed == nil {
 		return string(out)
 	}
 	return string(value)
