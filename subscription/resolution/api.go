@@ -4,7 +4,6 @@ package resolution
 
 import (
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/explain"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
@@ -60,24 +59,22 @@ type (
 
 // These types are the parts of a Result besides the Resolution.
 type (
-	// Target is the operator that one Subscription resolves to.
-	Target = explain.Target
 	// HeldBack explains why a Subscription did not get its best candidate.
-	HeldBack = explain.HeldBack
+	HeldBack = model.HeldBack
 	// HeldBackCode is the kind of reason in a HeldBack.
 	HeldBackCode = model.HeldBackCode
 	// Core is one independent reason why there is no solution: a minimal set of rules that contradict each other.
-	Core = explain.Core
+	Core = model.Core
 	// Rule is one rule that a solution must satisfy.
-	Rule = explain.Rule
+	Rule = model.Rule
 	// RuleKind is the kind of a Rule.
 	RuleKind = model.RuleKind
 	// Remedy is a change of the input with which the Subscriptions would be resolved.
-	Remedy = explain.Remedy
+	Remedy = model.Remedy
 	// RemedyCode is the kind of a Remedy.
-	RemedyCode = explain.RemedyCode
+	RemedyCode = model.RemedyCode
 	// Explanation explains why a bundle is or is not chosen.
-	Explanation = explain.Explanation
+	Explanation = model.Explanation
 	// Stats contains the amount of work of a resolution. Equal inputs give equal Stats.
 	Stats = model.Stats
 )
@@ -137,4 +134,4 @@ type Result struct {
 
 // CoresFor returns the Cores that affect a Subscription: the Cores that name the Subscription, and the Cores that name
 // no Subscription.
-func (r Result) CoresFor(subscription string) []Core { return explain.CoresFor(r.Cores, subscription) }
+func (r Result) CoresFor(subscription string) []Core { return model.CoresFor(r.Cores, subscription) }

@@ -3,7 +3,6 @@
 package resolution
 
 import (
-	"github.com/olmcore/olm/subscription/resolution/internal/explain"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
@@ -44,24 +43,24 @@ const (
 	Pinned                = model.Pinned
 	PinInvalid            = model.PinInvalid
 	Unknown               = model.Unknown
-	UnknownBundle         = explain.UnknownBundle
-	NotFollowed           = explain.NotFollowed
-	Skipped               = explain.Skipped
-	LessPreferred         = explain.LessPreferred
-	Unresolved            = explain.Unresolved
+	UnknownBundle         = model.UnknownBundle
+	NotFollowed           = model.NotFollowed
+	Skipped               = model.Skipped
+	LessPreferred         = model.LessPreferred
+	Unresolved            = model.Unresolved
 )
 
 // These are the kinds of remedies.
 const (
-	AddCatalog                    = explain.AddCatalog
-	ChangeChannel                 = explain.ChangeChannel
-	ChangePackage                 = explain.ChangePackage
-	RepairCatalog                 = explain.RepairCatalog
-	ChangePin                     = explain.ChangePin
-	AdoptOrphanCSV                = explain.AdoptOrphanCSV
-	DeleteOrphanCSV               = explain.DeleteOrphanCSV
-	RemoveConflictingSubscription = explain.RemoveConflictingSubscription
-	ApproveOrFixFailed            = explain.ApproveOrFixFailed
+	AddCatalog                    = model.AddCatalog
+	ChangeChannel                 = model.ChangeChannel
+	ChangePackage                 = model.ChangePackage
+	RepairCatalog                 = model.RepairCatalog
+	ChangePin                     = model.ChangePin
+	AdoptOrphanCSV                = model.AdoptOrphanCSV
+	DeleteOrphanCSV               = model.DeleteOrphanCSV
+	RemoveConflictingSubscription = model.RemoveConflictingSubscription
+	ApproveOrFixFailed            = model.ApproveOrFixFailed
 )
 
 // These are the types of bundle properties that Resolve uses. Other properties are passed on unchanged.

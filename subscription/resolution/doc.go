@@ -73,6 +73,6 @@
 //
 //	internal/model     the content of catalogs, parsed and indexed, and the problem of one call: candidates, providers
 //	internal/search    the search and the minimal contradictions
-//	internal/explain   messages, reasons for HeldBack, remedies
+//	internal/explain   why there is no solution, reasons for HeldBack, remedies
 //	resolve.go serve.go solution.go generate.go   Resolve itself and its Result
 package resolution

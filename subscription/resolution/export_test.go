@@ -34,7 +34,7 @@ func CheckCore(in Input) (rules int, err error) {
 	}
 	found, _ := (&search.Solver{}).Reasons(*q, nil, &search.Budget{Limit: -1})
 	words := func() []Rule {
-		return explain.CoreOf(&explain.View{Problem: q.Problem, Scope: q.Scope}, found).Rules
+		return explain.CoreOf(&search.View{Problem: q.Problem, Scope: q.Scope}, found).Rules
 	}
 	verdict := func(rules []int32) search.Verdict {
 		part := *q

@@ -30,7 +30,8 @@ func generate(p *service, op *olmcore.Operator, taken map[string]bool) *v1alpha1
 	raw := strings.Join([]string{op.Package, op.Channel, op.Catalog.Name, op.Catalog.Namespace}, "-")
 	name := generatedName(raw, 0)
 	if taken[name] {
-		p.Report(olmcore.Info, model.ReasonNameCollision, p.SubscriptionRef(name), "", "the name is taken; the Subscription for %s gets a longer one", op.Name)
+		p.Report(olmcore.Info, model.ReasonNameCollision, p.SubscriptionRef(name), "",
+			"the name is taken; the Subscription for %s gets a longer one", op.Name)
 	}
 	for try := 1; taken[name]; try++ {
 		name = generatedName(raw, try)

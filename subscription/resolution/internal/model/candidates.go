@@ -5,6 +5,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -212,10 +213,10 @@ func upgrades(p *Problem, s *Subscription, channels []*ChannelIndex) {
 // Differs: unless the policy says otherwise, a skipRange never leads to the installed operator itself or to an older
 // one.
 func upgradesFrom(p *Problem, e, installed *Entry, ordered bool) bool {
-	switch EdgeFrom(installed, e) {
+	switch edgeFrom(installed, e) {
 	case "":
 		return false
-	case HasSkipRangeFor:
+	case hasSkipRangeFor:
 		return p.Policy.AllowBackwardSkipRange || ordered || (e.HasVersion && e.Version.GT(installed.Version))
 	}
 	return true
@@ -250,7 +251,7 @@ func missingUpgrade(s *Subscription, channels []*ChannelIndex) string {
 	var deadEnds []*Entry
 	for _, ch := range channels {
 		for _, e := range ch.ByName {
-			if e.Name != installed.Name && EdgeFrom(installed, e) != "" {
+			if e.Name != installed.Name && edgeFrom(installed, e) != "" {
 				deadEnds = append(deadEnds, e)
 			}
 		}
@@ -263,7 +264,7 @@ func missingUpgrade(s *Subscription, channels []*ChannelIndex) string {
 	})
 	var texts []string
 	for _, e := range deadEnds[:min(len(deadEnds), maxDeadEnds)] {
-		texts = append(texts, fmt.Sprintf("%s %s it, but %s", e.Name, EdgeFrom(installed, e), WhyNoCandidate(e)))
+		texts = append(texts, fmt.Sprintf("%s %s it, but %s", e.Name, edgeFrom(installed, e), whyNoCandidate(e)))
 	}
 	if more := len(deadEnds) - maxDeadEnds; more > 0 {
 		texts = append(texts, fmt.Sprintf("%d more cannot be reached either", more))
@@ -271,32 +272,32 @@ func missingUpgrade(s *Subscription, channels []*ChannelIndex) string {
 	return fmt.Sprintf("%s; no other entry of %s replaces, skips or has a skipRange for it", strings.Join(texts, "; "), where)
 }
 
-// Edge is the kind of an upgrade edge. Its value is used as a verb in messages.
-type Edge string
+// edge is the kind of an upgrade edge. Its value is used as a verb in messages.
+type edge string
 
-// These are the kinds of upgrade edges. The empty Edge means that there is none.
+// These are the kinds of upgrade edges. The empty edge means that there is none.
 const (
-	Replaces        Edge = "replaces"
-	Skips           Edge = "skips"
-	HasSkipRangeFor Edge = "has a skipRange for"
+	replaces        edge = "replaces"
+	skips           edge = "skips"
+	hasSkipRangeFor edge = "has a skipRange for"
 )
 
-// EdgeFrom returns the upgrade edge from an installed operator to an entry. It returns "" if there is no such edge.
-func EdgeFrom(installed, e *Entry) Edge {
+// edgeFrom returns the upgrade edge from an installed operator to an entry. It returns "" if there is no such edge.
+func edgeFrom(installed, e *Entry) edge {
 	switch {
 	case e.Replaces != "" && e.Replaces == installed.Name:
-		return Replaces
+		return replaces
 	case slices.Contains(e.Skips, installed.Name):
-		return Skips
+		return skips
 	case e.Skip != nil && e.Skip.Contains(installed.Version):
-		return HasSkipRangeFor
+		return hasSkipRangeFor
 	}
 	return ""
 }
 
-// WhyNoCandidate returns the reason why an entry is not a candidate, although it has an upgrade edge from the installed
+// whyNoCandidate returns the reason why an entry is not a candidate, although it has an upgrade edge from the installed
 // operator.
-func WhyNoCandidate(e *Entry) string {
+func whyNoCandidate(e *Entry) string {
 	ch := e.Channel
 	switch {
 	case ch.Malformed != "":
@@ -307,4 +308,76 @@ func WhyNoCandidate(e *Entry) string {
 		return fmt.Sprintf("%s skips %s", ch.SkippedBy(e), e.Name)
 	}
 	return e.Name + " is not newer"
+}
+
+// HeldSentence returns a sentence with the reason why the installed operator remains, independently of the candidates.
+func (s *Subscription) HeldSentence() string {
+	return fmt.Sprintf("Subscription %s stays at %s: %s.", s.Object.Name, s.Current.Object.Name, s.HeldText)
+}
+
+// NotCandidate explains why an entry of a channel that the Subscription follows is not one of its candidates. It
+// returns the kind of reason and a sentence.
+func (s *Subscription) NotCandidate(e *Entry) (HeldBackCode, string) {
+	name, installed := s.Object.Name, s.Current
+	ch := e.Channel
+	switch {
+	case s.Held != "":
+		return s.Held, s.HeldSentence()
+	case installed == nil && s.Object.Spec.StartingCSV != "":
+		return LessPreferred, fmt.Sprintf("Subscription %s asks to start with %s.", name, s.Object.Spec.StartingCSV)
+	case e.Stranded:
+		return ChannelMalformed, fmt.Sprintf("%s is stranded: the head of channel %s does not lead to it.", e.Name, ch.Name)
+	case e.Position < 0 && ch.Malformed == "":
+		return Skipped, fmt.Sprintf("%s is skipped by %s of channel %s.", e.Name, ch.SkippedBy(e), ch.Name)
+	case s.Outside(e) != "":
+		return Pinned, fmt.Sprintf("Subscription %s may not have %s: %s does not allow it.", name, e.Name, s.Outside(e))
+	case installed == nil:
+		return ChannelMalformed, fmt.Sprintf("The upgrade graph of channel %s is broken: %s.", ch.Name, ch.Malformed)
+	}
+	why := "it neither replaces nor skips it, nor has a skipRange for its version"
+	if link := edgeFrom(installed.Entry, e); link != "" {
+		why = fmt.Sprintf("it %s %s, but %s", link, installed.Object.Name, whyNoCandidate(e))
+	}
+	return NoUpgradeEdge, fmt.Sprintf("There is no upgrade from %s to %s: %s.", installed.Object.Name, e.Name, why)
+}
+
+// Followed returns the channels that the Subscription follows.
+func (s *Subscription) Followed() []*ChannelIndex {
+	if s.Pkg == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.Pkg.Channels), func(ch *ChannelIndex) bool {
+		return s.Object.Spec.Channel != "" && s.Object.Spec.Channel != ch.Name
+	})
+}
+
+// FollowedEntry returns the entry of a bundle in the first channel that has it and that the Subscription follows. It
+// returns nil if there is no such channel.
+func (s *Subscription) FollowedEntry(bundle string) *Entry {
+	for _, ch := range s.Followed() {
+		if e := ch.ByName[bundle]; e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// BundleNames returns the sorted names of the bundles in the channels that the Subscription follows.
+func (s *Subscription) BundleNames() (names []string) {
+	for _, ch := range s.Followed() {
+		names = slices.AppendSeq(names, maps.Keys(ch.ByName))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// HeadToReach returns the name of the head of the first channel that the Subscription follows and that has a Chain. It
+// returns "" if there is no such channel.
+func (s *Subscription) HeadToReach() string {
+	for _, ch := range s.Followed() {
+		if len(ch.Chain) > 0 {
+			return ch.Chain[0].Name
+		}
+	}
+	return ""
 }

@@ -72,6 +72,16 @@ func (o *Offer) Contains(r Ref) bool {
 	return slices.ContainsFunc(o.Segments, func(s Segment) bool { return s.Source == r.Source && slices.Contains(s.Entries, r.Entry) })
 }
 
+// Named returns the candidates with the given name, in order of preference.
+func (o *Offer) Named(name string) (list []Ref) {
+	for r := range o.Refs {
+		if r.Entry.Name == name {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
 // Precedes reports whether candidate a is preferred to candidate b.
 func (o *Offer) Precedes(a, b Ref) bool {
 	for r := range o.Refs {

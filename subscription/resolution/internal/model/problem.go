@@ -286,8 +286,26 @@ func readSubscriptions(p *Problem) {
 
 // sourceOf returns the index of the catalog that a Subscription follows, NoSource when it is not visible.
 func (p *Problem) sourceOf(spec *v1alpha1.SubscriptionSpec) int32 {
-	key := types.NamespacedName{Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource}
+	key := CatalogKey(spec)
 	return int32(slices.IndexFunc(p.Sources, func(s Source) bool { return s.Key == key }))
+}
+
+// MissingCatalog returns the catalog that a Subscription names if the catalog has no content. Otherwise, it returns
+// nil.
+func (p *Problem) MissingCatalog(s *Subscription) *Source {
+	i := slices.IndexFunc(p.Missing, func(m Source) bool { return m.Key == CatalogKey(s.Object.Spec) })
+	if i < 0 {
+		return nil
+	}
+	return &p.Missing[i]
+}
+
+// PackagesFor returns the names of the packages of a Subscription's catalog, sorted.
+func (p *Problem) PackagesFor(s *Subscription) []string {
+	if s.Source == NoSource {
+		return nil
+	}
+	return p.Sources[s.Source].Content.Packages()
 }
 
 // Identifier returns OLM's identifier of an entry.
