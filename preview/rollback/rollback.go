@@ -148,7 +148,7 @@ func (w world) isAt(to string) bool {
 	return w.runs(to) && first(w, to, dropPlans, removeNewer, awaitRemoval, startAgain) == (step{})
 }
 
-// walk goes the way in memory.
+// walk simulates the rollback.
 func (in *Input) walk(ctx context.Context, a Advice, anew bool) (Advice, error) {
 	options := in.Options
 	options.Namespaces = []string{in.Namespace}
