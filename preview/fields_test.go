@@ -39,7 +39,7 @@ func TestEveryFieldOfThePreviewIsDocumented(t *testing.T) {
 func TestJSONOfThePreviewContainsEveryFieldInOrder(t *testing.T) {
 	fields, keys := reported()
 	for i, key := range keys {
-		require.NotEmpty(t, key, "field %s of Preview has no JSON name: add a json tag in preview/preview.go", fields[i])
+		require.NotEmpty(t, key, "field %s of Preview has no JSON name: add a json tag in preview/between.go", fields[i])
 	}
 	file, err := os.Open("testdata/upgrade.json")
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestNoListOfThePreviewIsNil(t *testing.T) {
 	fields, _ := reported()
 	for _, name := range fields {
 		if f := p.FieldByName(name); f.Kind() == reflect.Slice {
-			require.False(t, f.IsNil(), "field %s of Preview is null in JSON: set it to an empty list in function between", name)
+			require.False(t, f.IsNil(), "field %s of Preview is null in JSON: set it to an empty list in preview/between.go", name)
 		}
 	}
 }

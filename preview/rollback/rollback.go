@@ -283,8 +283,10 @@ func dependants(was, is simulation.State, a Advice) []string {
 }
 
 func serves(state simulation.State, r v1alpha1.CRDDescription) bool {
-	crd, is := state[olmcore.Key{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition", Name: r.Name}].(*apiextensionsv1.CustomResourceDefinition)
-	return is && slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == r.Version && v.Served })
+	crd, is := state[olmcore.Key{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition",
+		Name: r.Name}].(*apiextensionsv1.CustomResourceDefinition)
+	return is && slices.ContainsFunc(crd.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == r.Version && v.Served })
 }
 
 // why says what the version, or the plan that brings it, says itself, or that its content is in an image alone.
