@@ -283,8 +283,8 @@ func dependants(was, is simulation.State, a Advice) []string {
 }
 
 func serves(state simulation.State, r v1alpha1.CRDDescription) bool {
-	crd, is := state[olmcore.Key{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition",
-		Name: r.Name}].(*apiextensionsv1.CustomResourceDefinition)
+	key := olmcore.Key{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition", Name: r.Name}
+	crd, is := state[key].(*apiextensionsv1.CustomResourceDefinition)
 	return is && slices.ContainsFunc(crd.Spec.Versions,
 		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == r.Version && v.Served })
 }
