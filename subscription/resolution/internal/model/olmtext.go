@@ -14,7 +14,7 @@ import (
 // RulesOf returns rules with the text that OLM has for them, sorted by text.
 func (p *Problem) RulesOf(ids []int32, scope *Scope) (rules []Rule) {
 	for _, id := range ids {
-		r := p.rule(p.Rules.Keys[id], scope)
+		r := ruleOf(p, p.Rules.Keys[id], scope)
 		p.work += 32 + len(r.Objects)/4
 		rules = append(rules, r)
 	}
@@ -22,15 +22,15 @@ func (p *Problem) RulesOf(ids []int32, scope *Scope) (rules []Rule) {
 	return rules
 }
 
-// rule returns a rule with the text that OLM has for it.
+// ruleOf returns a rule with the text that OLM has for it.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, the message of each constraint.
-func (p *Problem) rule(key RuleKey, scope *Scope) Rule {
+func ruleOf(p *Problem, key RuleKey, scope *Scope) Rule {
 	switch key.Kind {
 	case RuleSubscription, RuleImpossible, RuleRequires, RuleKeeps:
-		return p.subscriptionRule(key)
+		return subscriptionRule(p, key)
 	case RuleGroup:
-		return p.groupRule(key.A)
+		return groupRule(p, key.A)
 	}
 	n := p.Nodes[key.A]
 	r := Rule{Bundle: n.Entry.Name, Package: n.Entry.Pkg, Version: n.Entry.VersionText}
@@ -73,10 +73,10 @@ func blockedText(n *Node, id string) string {
 // Exists returns the Rule of kind SubscriptionExists for a Subscription. The rule requires that the Subscription is
 // satisfied.
 func (p *Problem) Exists(s *Subscription) Rule {
-	return p.subscriptionRule(RuleKey{Kind: RuleSubscription, A: s.Index})
+	return subscriptionRule(p, RuleKey{Kind: RuleSubscription, A: s.Index})
 }
 
-func (p *Problem) subscriptionRule(key RuleKey) Rule {
+func subscriptionRule(p *Problem, key RuleKey) Rule {
 	s := p.Subs[key.A]
 	spec, name := s.Object.Spec, s.Object.Name
 	r := Rule{Subscription: name, Package: spec.Package, Channel: spec.Channel, Catalog: CatalogKey(spec)}
@@ -102,7 +102,7 @@ func (p *Problem) subscriptionRule(key RuleKey) Rule {
 }
 
 // groupRule returns the rule that at most one entry of a group can be selected.
-func (p *Problem) groupRule(group int32) Rule {
+func groupRule(p *Problem, group int32) Rule {
 	g := p.Groups[group]
 	r := Rule{Kind: g.Kind}
 	for _, n := range p.Considered() {
