@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package content
+package model
 
 import (
 	"bytes"
@@ -10,7 +10,10 @@ import (
 	"io"
 	"strings"
 
+	"github.com/blang/semver/v4"
+
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/quoted"
 )
 
 // predicateKind says how a predicate is satisfied.
@@ -186,7 +189,8 @@ func canonicalJSON(value json.RawMessage) string {
 	decoder.UseNumber()
 	var v any
 	err := decoder.Decode(&v)
-	if out, failed := json.Marshal(v); err == nil && failed == nil {
+	out, failed := json.Marshal(v)
+	if err == nil && failed == nil {
 		return string(out)
 	}
 	return string(value)
@@ -219,3 +223,49 @@ func (q *Predicate) Text() string {
 	}
 	return strings.Join(parts, map[predicateKind]string{IsAll: " and ", IsAny: " or ", IsNot: " and not "}[q.Kind])
 }
+
+// Words returns a description of the predicate for users.
+func (q *Predicate) Words() string {
+	switch q.Kind {
+	case IsGVK:
+		return "an operator that provides " + q.API.String()
+	case IsPackage:
+		version := strings.TrimLeft(q.In.Text, "= ")
+		if _, err := semver.Parse(version); err == nil {
+			return fmt.Sprintf("exactly version %s of package %s", version, quoted.Name(q.Name))
+		}
+		return fmt.Sprintf("an operator of package %s in version %s", quoted.Name(q.Name), q.In.Text)
+	case IsLabel:
+		return "an operator with the label " + quoted.Name(q.Name)
+	case IsCEL:
+		if q.Message != "" {
+			return fmt.Sprintf("an operator for which %s holds (%q)", q.Rule, q.Message)
+		}
+		return fmt.Sprintf("an operator for which %s holds", q.Rule)
+	}
+	return q.compoundWords()
+}
+
+// compoundWords returns the description of a predicate that consists of others.
+func (q *Predicate) compoundWords() string {
+	parts := make([]string, len(q.Parts))
+	for i, part := range q.Parts {
+		parts[i] = part.Words()
+		if part.isCompound() && len(q.Parts) > 1 {
+			parts[i] = "(" + parts[i] + ")"
+		}
+	}
+	switch {
+	case q.Kind == IsNot:
+		return "an operator that is not " + Enumerate(parts, " or ")
+	case len(parts) == 0 && q.Kind == IsAll:
+		return "any operator"
+	case len(parts) == 0:
+		return "an operator that cannot exist (an empty list of alternatives)"
+	case q.Kind == IsAll:
+		return Enumerate(parts, " that is at the same time ")
+	}
+	return Enumerate(parts, " or ")
+}
+
+func (q *Predicate) isCompound() bool { return q.Kind == IsAll || q.Kind == IsAny || q.Kind == IsNot }

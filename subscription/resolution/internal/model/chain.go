@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package content
+package model
 
 import (
 	"fmt"
@@ -17,35 +17,15 @@ func sortChain(pkg, name string, entries []*Entry, byName map[string]*Entry) (ch
 	if len(entries) == 0 {
 		return nil, ""
 	}
-	skipped, replacing := map[*Entry]bool{}, map[*Entry][]*Entry{}
-	var ends []*Entry // the tails, and then whoever leads to one
+	skipped := skippedEntries(entries, byName)
+	replacing := map[*Entry][]*Entry{}
 	for _, e := range entries {
 		if target := byName[e.Replaces]; target != nil {
 			replacing[target] = append(replacing[target], e)
-		} else {
-			ends = append(ends, e)
-		}
-		for _, s := range e.Skips {
-			if target := byName[s]; target != nil && target != e {
-				skipped[target] = true
-			}
 		}
 	}
-	last := map[*Entry]*Entry{} // the last one on the way down that is not skipped
-	for i := 0; i < len(ends); i++ {
-		e := ends[i]
-		if last[e] = last[byName[e.Replaces]]; last[e] == nil && !skipped[e] {
-			last[e] = e
-		}
-		ends = append(ends, replacing[e]...)
-	}
-	var heads []*Entry
-	for _, head := range entries {
-		if len(replacing[head]) > 0 || skipped[head] {
-			continue
-		}
-		heads = append(heads, head)
-	}
+	last := lastOfChains(entries, byName, replacing, skipped)
+	heads := slices.DeleteFunc(slices.Clone(entries), func(e *Entry) bool { return len(replacing[e]) > 0 || skipped[e] })
 	slices.SortFunc(heads, func(a, b *Entry) int { return strings.Compare(a.Name, b.Name) }) // texts do not depend on the order of entries
 	for _, head := range heads {
 		if _, acyclic := last[head]; !acyclic {
@@ -67,8 +47,44 @@ func sortChain(pkg, name string, entries []*Entry, byName map[string]*Entry) (ch
 		}
 		return slices.Clip(chain), ""
 	}
-	return nil, fmt.Sprintf("a unique replacement chain within a channel is required to determine the relative order between channel entries, but %d replacement chains were found in channel %q of package %q: %s",
+	return nil, fmt.Sprintf("a unique replacement chain within a channel is required to determine the relative order "+
+		"between channel entries, but %d replacement chains were found in channel %q of package %q: %s",
 		len(heads), name, pkg, strings.Join(chainNames(heads, last), ", "))
+}
+
+// skippedEntries returns the entries that another entry of the channel skips.
+func skippedEntries(entries []*Entry, byName map[string]*Entry) map[*Entry]bool {
+	skipped := map[*Entry]bool{}
+	for _, e := range entries {
+		for _, s := range e.Skips {
+			target := byName[s]
+			if target != nil && target != e {
+				skipped[target] = true
+			}
+		}
+	}
+	return skipped
+}
+
+// lastOfChains returns, for each entry whose chain of replaced entries ends, the last entry of that chain that is not
+// skipped. It is nil if all of them are skipped. An entry whose chain is a cycle is not in the result.
+func lastOfChains(entries []*Entry, byName map[string]*Entry, replacing map[*Entry][]*Entry, skipped map[*Entry]bool) map[*Entry]*Entry {
+	var pending []*Entry
+	for _, e := range entries {
+		if byName[e.Replaces] == nil {
+			pending = append(pending, e)
+		}
+	}
+	last := map[*Entry]*Entry{}
+	for i := 0; i < len(pending); i++ {
+		e := pending[i]
+		last[e] = last[byName[e.Replaces]]
+		if last[e] == nil && !skipped[e] {
+			last[e] = e
+		}
+		pending = append(pending, replacing[e]...)
+	}
+	return last
 }
 
 // SkippedBy returns the name of the entry that skips e. If several entries skip e, it returns the entry nearest to the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package content
+package model
 
 import (
 	"cmp"
@@ -42,10 +42,11 @@ type builder struct {
 	diagnostics []olmcore.Diagnostic
 }
 
-type place struct{ pkg, channel, bundle string }
+// contentPath is the package, and where it is known the channel and the bundle, that a Diagnostic is about.
+type contentPath struct{ pkg, channel, bundle string }
 
-// String returns the place as the Path of a Diagnostic.
-func (p place) String() string {
+// String returns the path as the Path of a Diagnostic.
+func (p contentPath) String() string {
 	path := fmt.Sprintf("packages[%q]", p.pkg)
 	if p.channel != "" {
 		path += fmt.Sprintf(".channels[%q]", p.channel)
@@ -60,14 +61,14 @@ func (p place) String() string {
 // which may be long.
 const MaxDiagnostic = 4 << 10
 
-func (b *builder) report(severity olmcore.Severity, reason string, at place, format string, args ...any) {
+func (b *builder) report(severity olmcore.Severity, reason string, at contentPath, format string, args ...any) {
 	b.diagnostics = append(b.diagnostics, olmcore.Diagnostic{
 		Severity: severity, Reason: reason, Path: at.String(), Message: Cut(fmt.Sprintf(format, args...), MaxDiagnostic),
 	})
 }
 
 func (b *builder) addPackage(in *Package, digest string) {
-	at := place{pkg: in.Name}
+	at := contentPath{pkg: in.Name}
 	if in.Name == "" {
 		b.report(olmcore.Warning, ReasonInvalidContent, at, "a package without a name is left out")
 		return
@@ -86,7 +87,8 @@ func (b *builder) addPackage(in *Package, digest string) {
 	for i := range in.Channels {
 		ch := &in.Channels[i]
 		if seen[ch.Name] {
-			b.report(olmcore.Warning, ReasonDuplicateContent, place{pkg: in.Name, channel: ch.Name}, "a second channel %q is left out", ch.Name)
+			b.report(olmcore.Warning, ReasonDuplicateContent, contentPath{pkg: in.Name, channel: ch.Name},
+				"a second channel %q is left out", ch.Name)
 			continue
 		}
 		seen[ch.Name] = true
@@ -96,11 +98,13 @@ func (b *builder) addPackage(in *Package, digest string) {
 	case len(p.Channels) == 0:
 		b.report(olmcore.Warning, ReasonInvalidContent, at, "package %s has no channels", in.Name)
 	case !seen[in.DefaultChannel]:
-		b.report(olmcore.Warning, ReasonInvalidContent, at, "package %s has no channel %q, its default channel; its channels are ordered by name", in.Name, in.DefaultChannel)
+		b.report(olmcore.Warning, ReasonInvalidContent, at,
+			"package %s has no channel %q, its default channel; its channels are ordered by name", in.Name, in.DefaultChannel)
 	}
 	for name, bundle := range bundles {
 		if !used[bundle] {
-			b.report(olmcore.Info, ReasonInvalidContent, place{pkg: in.Name, bundle: name}, "bundle %s is in no channel and cannot be chosen", name)
+			b.report(olmcore.Info, ReasonInvalidContent, contentPath{pkg: in.Name, bundle: name},
+				"bundle %s is in no channel and cannot be chosen", name)
 		}
 	}
 	slices.SortFunc(p.Channels, compareChannels)
@@ -116,7 +120,7 @@ func (b *builder) bundles(in *Package) map[string]*ParsedBundle {
 	versions := make(map[string]string, len(in.Bundles))
 	for i := range in.Bundles {
 		source := &in.Bundles[i]
-		at := place{pkg: in.Name, bundle: source.Name}
+		at := contentPath{pkg: in.Name, bundle: source.Name}
 		switch {
 		case source.Name == "":
 			b.report(olmcore.Warning, ReasonInvalidContent, at, "a bundle of package %s without a name is left out", in.Name)
@@ -128,7 +132,8 @@ func (b *builder) bundles(in *Package) map[string]*ParsedBundle {
 		out := &store[i]
 		b.fill(out, in.Name, source, at)
 		bundles[source.Name] = out
-		if first, twice := versions[out.VersionText]; twice && out.HasVersion {
+		first, twice := versions[out.VersionText]
+		if twice && out.HasVersion {
 			b.report(olmcore.Info, ReasonDuplicateContent, at, "bundles %s and %s have the same version %s", first, source.Name, out.VersionText)
 		}
 		versions[out.VersionText] = source.Name
@@ -136,7 +141,7 @@ func (b *builder) bundles(in *Package) map[string]*ParsedBundle {
 	return bundles
 }
 
-func (b *builder) fill(out *ParsedBundle, pkg string, source *Bundle, at place) {
+func (b *builder) fill(out *ParsedBundle, pkg string, source *Bundle, at contentPath) {
 	*out = ParsedBundle{Name: source.Name, Pkg: pkg, Image: source.Image, Objects: source.Objects}
 	out.Facts = b.parser.Facts(source.Properties, func(problem string) {
 		b.report(olmcore.Warning, ReasonInvalidContent, at, "%s: %s", source.Name, problem)
@@ -160,27 +165,32 @@ func (b *builder) fill(out *ParsedBundle, pkg string, source *Bundle, at place) 
 	}
 }
 
-func (b *builder) version(out *ParsedBundle, fact *PackageFact, at place) {
+func (b *builder) version(out *ParsedBundle, fact *PackageFact, at contentPath) {
 	if fact.Strict {
-		out.Version, out.HasVersion, out.VersionText = fact.Version, true, fact.Version.String()
+		out.Version, out.HasVersion = fact.Version, true
+		out.VersionText = fact.Version.String()
 		return
 	}
 	version, err := semver.ParseTolerant(fact.Text)
-	out.Version, out.HasVersion, out.VersionText = version, err == nil, fact.Text
+	out.Version, out.HasVersion = version, err == nil
+	out.VersionText = fact.Text
 	if err != nil {
-		b.report(olmcore.Warning, ReasonInvalidContent, at, "bundle %s has the version %q, which is none: it is in no version range", out.Name, fact.Text)
+		b.report(olmcore.Warning, ReasonInvalidContent, at,
+			"bundle %s has the version %q, which is none: it is in no version range", out.Name, fact.Text)
 	}
 }
 
-func (b *builder) channel(p *PackageIndex, in *Channel, defaultChannel string, bundles map[string]*ParsedBundle, used map[*ParsedBundle]bool) *ChannelIndex {
-	ch := &ChannelIndex{Pkg: p, Name: b.parser.intern(in.Name), isDefault: in.Name == defaultChannel, ByName: make(map[string]*Entry, len(in.Entries))}
-	at := place{pkg: p.Name, channel: in.Name}
+func (b *builder) channel(p *PackageIndex, in *Channel, defaultChannel string, bundles map[string]*ParsedBundle,
+	used map[*ParsedBundle]bool) *ChannelIndex {
+	ch := &ChannelIndex{Pkg: p, Name: b.parser.intern(in.Name), isDefault: in.Name == defaultChannel,
+		ByName: make(map[string]*Entry, len(in.Entries))}
+	at := contentPath{pkg: p.Name, channel: in.Name}
 	entries := make([]*Entry, 0, len(in.Entries))
 	store := make([]Entry, len(in.Entries))
 	for i := range in.Entries {
 		source := &in.Entries[i]
 		content := bundles[source.Name]
-		entryAt := place{p.Name, in.Name, source.Name}
+		entryAt := contentPath{p.Name, in.Name, source.Name}
 		switch {
 		case ch.ByName[source.Name] != nil:
 			b.report(olmcore.Warning, ReasonDuplicateContent, entryAt, "a second entry %s is left out", source.Name)
@@ -198,12 +208,14 @@ func (b *builder) channel(p *PackageIndex, in *Channel, defaultChannel string, b
 		ch.ByName[content.Name] = e
 		entries = append(entries, e)
 	}
-	if ch.Chain, ch.Malformed = sortChain(p.Name, in.Name, entries, ch.ByName); ch.Malformed != "" {
+	ch.Chain, ch.Malformed = sortChain(p.Name, in.Name, entries, ch.ByName)
+	if ch.Malformed != "" {
 		b.report(olmcore.Warning, ReasonMalformedChannel, at, "channel %q of package %s cannot be used: %s", in.Name, p.Name, ch.Malformed)
 	}
 	for _, e := range entries {
 		if e.Stranded {
-			b.report(olmcore.Warning, ReasonInvalidContent, place{p.Name, in.Name, e.Name}, "entry %s is stranded: the head of its channel does not lead to it, so it cannot be chosen", e.Name)
+			b.report(olmcore.Warning, ReasonInvalidContent, contentPath{p.Name, in.Name, e.Name},
+				"entry %s is stranded: the head of its channel does not lead to it, so it cannot be chosen", e.Name)
 		}
 	}
 	if len(entries) == 0 {
@@ -212,7 +224,7 @@ func (b *builder) channel(p *PackageIndex, in *Channel, defaultChannel string, b
 	return ch
 }
 
-func (b *builder) edges(e *Entry, source *ChannelEntry, at place) {
+func (b *builder) edges(e *Entry, source *ChannelEntry, at contentPath) {
 	if source.Replaces == source.Name || slices.Contains(source.Skips, source.Name) {
 		b.report(olmcore.Warning, ReasonInvalidContent, at, "entry %s replaces or skips itself; that edge is ignored", source.Name)
 		if source.Replaces == source.Name {
@@ -224,7 +236,9 @@ func (b *builder) edges(e *Entry, source *ChannelEntry, at place) {
 	}
 	in, err := b.parser.parseRange(source.SkipRange)
 	if err != nil {
-		b.report(olmcore.Warning, ReasonInvalidContent, at, "entry %s stays, but no version upgrades by its skipRange %q, which is no version range: %v", source.Name, Cut(source.SkipRange, 200), err)
+		b.report(olmcore.Warning, ReasonInvalidContent, at,
+			"entry %s stays, but no version upgrades by its skipRange %q, which is no version range: %v",
+			source.Name, Cut(source.SkipRange, 200), err)
 		return
 	}
 	e.Skip = in

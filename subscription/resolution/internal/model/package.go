@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package content contains catalogs: as their author wrote them, and parsed and indexed for the resolution.
-package content
+package model
 
 import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -78,23 +77,4 @@ const (
 	// ClusterServiceVersion.
 	PropertyBundleObject = "olm.bundle.object"
 	PropertyCSVMetadata  = "olm.csv.metadata"
-)
-
-// These are the reasons of Diagnostics. Package resolution documents their meaning.
-const (
-	ReasonInvalidContent         = "InvalidContent"
-	ReasonDuplicateContent       = "DuplicateContent"
-	ReasonInvalidBundle          = "InvalidBundle"
-	ReasonMalformedChannel       = "MalformedChannel"
-	ReasonSkippedObject          = "SkippedObject"
-	ReasonCatalogUnavailable     = "CatalogUnavailable"
-	ReasonStaleCatalog           = "StaleCatalog"
-	ReasonInstalledCSVMissing    = "InstalledCSVMissing"
-	ReasonUnreadableCSV          = "UnreadableCSV"
-	ReasonBrokenReplacementChain = "BrokenReplacementChain"
-	ReasonInvalidPin             = "InvalidPin"
-	ReasonUnknownExclusion       = "UnknownExclusion"
-	ReasonMissingCSV             = "MissingCSV"
-	ReasonNameCollision          = "NameCollision"
-	ReasonInstallModeUnsupported = "InstallModeUnsupported"
 )

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package content
+package model
 
 import (
 	"bytes"
@@ -41,6 +41,11 @@ type PackageFact struct {
 	Strict  bool
 }
 
+// sameVersion reports whether f and g name the same package and version.
+func (f PackageFact) sameVersion(g PackageFact) bool {
+	return f.Name == g.Name && f.Strict == g.Strict && f.Version.Equals(g.Version)
+}
+
 // Facts contains the parsed properties of a bundle or an installed ClusterServiceVersion.
 type Facts struct {
 	Packages []PackageFact
@@ -69,7 +74,8 @@ type Parser struct {
 
 // NewParser returns a Parser for the bundles of one catalog or namespace.
 func NewParser() *Parser {
-	return &Parser{strings: map[string]string{}, ranges: map[string]*VersionRange{}, requirements: map[string]*Requirement{}, apis: map[string]API{}}
+	return &Parser{strings: map[string]string{}, ranges: map[string]*VersionRange{}, requirements: map[string]*Requirement{},
+		apis: map[string]API{}}
 }
 
 func (p *Parser) intern(s string) string {
@@ -116,12 +122,9 @@ func (p *Parser) fact(f *Facts, required map[*Requirement]bool, property *olmcor
 		if err != nil {
 			return err
 		}
-		for _, g := range f.Packages {
-			if g.Name == fact.Name && g.Strict == fact.Strict && g.Version.Equals(fact.Version) {
-				return nil
-			}
+		if !slices.ContainsFunc(f.Packages, fact.sameVersion) {
+			f.Packages = append(f.Packages, fact)
 		}
-		f.Packages = append(f.Packages, fact)
 	case PropertyGVK:
 		api, err := p.api(property.Value)
 		if err != nil {
@@ -186,7 +189,8 @@ func parseLabel(value json.RawMessage) (string, error) {
 
 // unmarshalObject refuses what encoding/json would take for an empty struct.
 func unmarshalObject(value json.RawMessage, into any) error {
-	if trimmed := bytes.TrimLeft(value, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
+	trimmed := bytes.TrimLeft(value, " \t\r\n")
+	if len(trimmed) == 0 || trimmed[0] != '{' {
 		return errors.New("its value is not a JSON object")
 	}
 	return json.Unmarshal(value, into)
