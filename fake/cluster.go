@@ -4,8 +4,6 @@ package fake
 
 import (
 	"context"
-	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -67,10 +65,9 @@ type Cluster struct {
 	// handshakes are those that succeeded.
 	handshakes handshakes
 
-	views   []*View
-	logs    map[schema.GroupKind]*eventLog
-	faults  []Fault
-	crashed bool
+	views  []*View
+	logs   map[schema.GroupKind]*eventLog
+	faults Faults
 }
 
 // NewCluster returns an empty cluster whose clock shows start.
@@ -194,29 +191,6 @@ func (c *Cluster) sortedKinds() []schema.GroupKind {
 		return olmcore.Key{Kind: a.Kind, Group: a.Group}.Compare(olmcore.Key{Kind: b.Kind, Group: b.Group})
 	})
 	return kinds
-}
-
-// WatchSharing makes the cluster keep a private copy of each object from now on, so that Verify can tell when a reader
-// changed a shared one. It costs a deep copy for each write.
-func (c *Cluster) WatchSharing() {
-	c.twins = map[olmcore.Object]olmcore.Object{}
-	for _, o := range c.uids {
-		c.twins[o] = o.DeepCopyObject().(olmcore.Object)
-	}
-}
-
-// Verify returns an error that names an object which a reader changed although it is shared with the store. It sees
-// changes since WatchSharing and always returns nil without it.
-func (c *Cluster) Verify() error {
-	if c.twins == nil {
-		return nil
-	}
-	for _, o := range c.Objects() {
-		if twin := c.twins[o]; twin != nil && !reflect.DeepEqual(o, twin) {
-			return fmt.Errorf("%s was changed by a reader of it", olmcore.KeyOf(twin))
-		}
-	}
-	return nil
 }
 
 func formatCounter(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -151,7 +151,7 @@ func TestPodsGetTheTokenOfTheirAccount(t *testing.T) {
 
 func TestDeploymentsShowTheRevisionOfTheirTemplate(t *testing.T) {
 	c := newCluster(t)
-	require.NoError(t, c.AddNode("a", nil))
+	require.NoError(t, c.Node("a").Create(nil))
 	require.NoError(t, c.Create(deployment("d")))
 	shown := func() string {
 		require.NoError(t, c.Settle())

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,23 +17,6 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 )
-
-// BreakDeployment keeps a Deployment from becoming or staying available, for a
-// message that its condition shows. The Deployment need not exist yet.
-func (c *Cluster) BreakDeployment(namespace, name, message string) {
-	setZero(&message, "Deployment does not have minimum availability.")
-	c.broken[types.NamespacedName{Namespace: namespace, Name: name}] = message
-	c.enqueueAll(deploymentController, deploymentKind, namespace)
-}
-
-// HealDeployment undoes BreakDeployment, and ends the failure of a loaded Deployment.
-func (c *Cluster) HealDeployment(namespace, name string) {
-	delete(c.broken, types.NamespacedName{Namespace: namespace, Name: name})
-	if d := lookup[*appsv1.Deployment](c, deploymentKind, namespace, name); d != nil {
-		delete(c.held, d.UID)
-	}
-	c.enqueueAll(deploymentController, deploymentKind, namespace)
-}
 
 // runDeployment is the Deployment controller. It makes no ReplicaSets and no
 // Pods: the status is that of a Deployment whose Pods run when its
@@ -196,24 +178,6 @@ func findDeploymentCondition(conditions []appsv1.DeploymentCondition, kind appsv
 		}
 	}
 	return nil
-}
-
-// FinishJob makes a Job complete, or fail for a reason such as "BackoffLimitExceeded".
-func (c *Cluster) FinishJob(namespace, name, failure string) error {
-	return Edit(c, namespace, name, func(job *batchv1.Job) {
-		at := olmcore.Timestamp(c.now)
-		condition := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastProbeTime: at, LastTransitionTime: at}
-		setDefault(&job.Status.StartTime, at)
-		if failure == "" {
-			job.Status.Succeeded = 1
-			job.Status.CompletionTime = &at
-		} else {
-			condition.Type, condition.Reason, condition.Message = batchv1.JobFailed, failure, "Job has failed"
-			job.Status.Failed = 1
-		}
-		job.Status.Active = 0
-		job.Status.Conditions = append(job.Status.Conditions, condition)
-	})
 }
 
 // runAPIService keeps the condition Available: an APIService without a Service is served locally, another is available

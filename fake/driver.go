@@ -220,7 +220,7 @@ func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Re
 		m.fails = 0
 		return false, nil
 	}
-	if d.Cluster.crashed {
+	if d.Cluster.Faults().Crashed() {
 		d.restart(k.controller)
 		return true, nil
 	}
@@ -246,7 +246,7 @@ func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Re
 
 // restart makes a controller begin anew after a crash: its memory is gone, and a View that lags is filled anew.
 func (d *Driver) restart(index int) {
-	d.Cluster.RestartController()
+	d.Cluster.Faults().RestartController()
 	if len(d.Controllers[index].Lag) > 0 {
 		d.lagging(index).Restart()
 		delete(d.turns, index)

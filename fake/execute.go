@@ -16,8 +16,8 @@ var (
 )
 
 // Do implements olmcore.Executor. Updates are merge patches of the difference between Before and After, so that fields
-// their writer does not know survive; Target's UID and resourceVersion are preconditions. Injected faults strike here
-// and nowhere else.
+// their writer does not know survive; Target's UID and resourceVersion are preconditions. Injected faults affect only
+// Do.
 func (c *Cluster) Do(ctx context.Context, a olmcore.Action) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -26,7 +26,7 @@ func (c *Cluster) Do(ctx context.Context, a olmcore.Action) error {
 		return &olmcore.InputError{Field: "action", Problem: "is nil"}
 	}
 	verb, target, _ := a.Describe()
-	return c.withFaults(verb, target, func() error {
+	return c.faults.do(verb, target, c.resourceOf(target), func() error {
 		if c.Authorize != nil {
 			if err := c.Authorize(a.Identity(), verb, target); err != nil {
 				return err

@@ -162,59 +162,6 @@ func (k *kind) groupResource() schema.GroupResource {
 
 func (k *kind) groupKind() schema.GroupKind { return k.gvk.GroupKind() }
 
-// ServedKind is one kind that the cluster's API serves, as discovery lists it.
-type ServedKind struct {
-	schema.GroupVersionKind
-	// Resource is the plural name in URLs.
-	Resource   string
-	Namespaced bool
-	// Status: the kind has a status subresource.
-	Status bool
-}
-
-// ServedKinds returns what the cluster serves, one entry for each version, sorted by group, kind and version: the kinds
-// of Kubernetes and of OLM, always, and those of established CRDs.
-func (c *Cluster) ServedKinds() []ServedKind {
-	var served []ServedKind
-	for _, t := range c.tables {
-		for _, version := range t.kind.versions {
-			served = append(served, ServedKind{
-				GroupVersionKind: t.kind.groupKind().WithVersion(version),
-				Resource:         t.kind.resource, Namespaced: t.kind.namespaced, Status: t.kind.status,
-			})
-		}
-	}
-	slices.SortFunc(served, func(a, b ServedKind) int {
-		if n := strings.Compare(a.Group, b.Group); n != 0 {
-			return n
-		}
-		if n := strings.Compare(a.Kind, b.Kind); n != 0 {
-			return n
-		}
-		return strings.Compare(a.Version, b.Version)
-	})
-	return served
-}
-
-// Serves reports whether the API serves a kind in that version.
-func (c *Cluster) Serves(gvk schema.GroupVersionKind) bool {
-	_, err := c.table(gvk)
-	return err == nil
-}
-
-// Serve makes the API serve a custom kind without a CRD object, with a status subresource.
-func (c *Cluster) Serve(gvk schema.GroupVersionKind, namespaced bool) {
-	if t := c.tables[gvk.GroupKind()]; t != nil {
-		if t.kind.custom && !t.kind.serves(gvk.Version) {
-			t.kind.versions = append(t.kind.versions, gvk.Version)
-		}
-		return
-	}
-	k := newKind(gvk, []string{gvk.Version}, namespaced)
-	k.custom, k.status, k.generation = true, true, true
-	c.tables[gvk.GroupKind()] = newTable(k)
-}
-
 func (c *Cluster) table(gvk schema.GroupVersionKind) (*table, error) {
 	if t := c.tables[gvk.GroupKind()]; t != nil && t.kind.serves(gvk.Version) {
 		return t, nil

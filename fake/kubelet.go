@@ -19,32 +19,6 @@ type image struct {
 	broken string // the reason that containers wait with; empty: it works
 }
 
-// Reasons for BreakImage with an effect of their own; any other reason, such as
-// ImagePullBackOff, means that the image cannot be pulled.
-const (
-	// CrashLoopBackOff: the image is pulled, and its container ends at once.
-	CrashLoopBackOff = "CrashLoopBackOff"
-	// NeverReady: the container runs and never passes its readiness probe.
-	NeverReady = "NeverReady"
-)
-
-// SetImage sets the digest ("sha256:...") that an image name resolves to from now on. Containers that run keep what
-// they have. Without it the digest is computed from the name.
-func (c *Cluster) SetImage(name, digest string) {
-	i := c.images[name]
-	i.digest = digest
-	c.images[name] = i
-}
-
-// BreakImage makes containers of an image wait for a reason: empty means ImagePullBackOff. Containers that run go on.
-func (c *Cluster) BreakImage(name, reason string) {
-	setZero(&reason, "ImagePullBackOff")
-	c.breakImage(name, reason)
-}
-
-// HealImage undoes BreakImage.
-func (c *Cluster) HealImage(name string) { c.breakImage(name, "") }
-
 func (c *Cluster) breakImage(name, reason string) {
 	i := c.images[name]
 	i.broken = reason
@@ -53,8 +27,8 @@ func (c *Cluster) breakImage(name, reason string) {
 	c.enqueueAll(deploymentController, deploymentKind, "")
 }
 
-// ImageID returns what a container status shows as imageID for an image.
-func (c *Cluster) ImageID(name string) string {
+// imageID returns the imageID of a container status for an image.
+func (c *Cluster) imageID(name string) string {
 	if strings.Contains(name, "@") {
 		return name
 	}
@@ -142,7 +116,7 @@ func (c *Cluster) runInitContainer(pod *corev1.Pod, container corev1.Container) 
 		return false
 	}
 	at := olmcore.Timestamp(c.now)
-	status.ImageID, status.Ready = c.ImageID(container.Image), true
+	status.ImageID, status.Ready = c.imageID(container.Image), true
 	status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: at, FinishedAt: at}}
 	return true
 }
@@ -168,7 +142,7 @@ func (c *Cluster) runContainer(pod *corev1.Pod, container corev1.Container, init
 		if running || status.RestartCount > 0 {
 			status.RestartCount++
 		}
-		status.Image, status.ImageID = container.Image, c.ImageID(container.Image)
+		status.Image, status.ImageID = container.Image, c.imageID(container.Image)
 		status.Ready, status.Started = false, new(true)
 		status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: olmcore.Timestamp(c.now)}}
 	}
@@ -181,7 +155,7 @@ func (c *Cluster) wait(status *corev1.ContainerStatus, reason string) {
 	if reason == CrashLoopBackOff && status.RestartCount == 0 {
 		at := olmcore.Timestamp(c.now)
 		status.RestartCount = 1
-		status.ImageID = c.ImageID(status.Image)
+		status.ImageID = c.imageID(status.Image)
 		status.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 			ExitCode: 1, Reason: "Error", StartedAt: at, FinishedAt: at}}
 	}

@@ -72,7 +72,7 @@ func (c *Cluster) countPast(o olmcore.Object) {
 }
 
 func (c *Cluster) load(o olmcore.Object) error {
-	c.Serve(olmcore.GVKOf(o), o.GetNamespace() != "")
+	c.serve(olmcore.GVKOf(o), o.GetNamespace() != "")
 	t, next, err := c.incoming(o)
 	if err != nil {
 		return err

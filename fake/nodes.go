@@ -51,9 +51,8 @@ func kubeletOf(node *corev1.Node, now time.Time) *kubelet {
 	return &kubelet{}
 }
 
-// AddNode adds a ready Linux node with the labels that a kubelet sets and those
-// given. A name that exists already is an error.
-func (c *Cluster) AddNode(name string, labels map[string]string) error {
+// newNode returns a ready Linux node with the labels that a kubelet sets and those given.
+func (c *Cluster) newNode(name string, labels map[string]string) *corev1.Node {
 	node := &corev1.Node{}
 	node.Name = name
 	node.Labels = map[string]string{
@@ -62,8 +61,9 @@ func (c *Cluster) AddNode(name string, labels map[string]string) error {
 	for key, value := range labels {
 		node.Labels[key] = value
 	}
-	// The node controller keeps the old names in step.
-	node.Labels["beta.kubernetes.io/os"], node.Labels["beta.kubernetes.io/arch"] = node.Labels[corev1.LabelOSStable], node.Labels[corev1.LabelArchStable]
+	// The node controller keeps the old labels equal to the new ones.
+	node.Labels["beta.kubernetes.io/os"] = node.Labels[corev1.LabelOSStable]
+	node.Labels["beta.kubernetes.io/arch"] = node.Labels[corev1.LabelArchStable]
 	at := olmcore.Timestamp(c.now)
 	for _, p := range pressures {
 		p.LastHeartbeatTime, p.LastTransitionTime = at, at
@@ -73,7 +73,7 @@ func (c *Cluster) AddNode(name string, labels map[string]string) error {
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status",
 		LastHeartbeatTime: at, LastTransitionTime: at,
 	})
-	return c.create(node)
+	return node
 }
 
 // pressures are the conditions of a kubelet besides Ready.
@@ -82,23 +82,6 @@ var pressures = []corev1.NodeCondition{
 	{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
 	{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
 }
-
-// FailNode makes a node fall silent, as when its power goes: after NodeMonitorGrace its Ready condition turns Unknown,
-// it is tainted, its Pods are not ready and, after their toleration, are marked for deletion; but they stay, because no
-// kubelet confirms it.
-func (c *Cluster) FailNode(name string) error {
-	return c.setKubelet(name, &kubelet{silentSince: c.now})
-}
-
-// NotReadyNode makes a node's kubelet report that it is not ready, for a reason
-// such as "NetworkPluginNotReady". It goes on confirming deletions.
-func (c *Cluster) NotReadyNode(name, reason string) error {
-	setZero(&reason, "KubeletNotReady")
-	return c.setKubelet(name, &kubelet{notReady: reason})
-}
-
-// HealNode brings a node back, silent or not ready.
-func (c *Cluster) HealNode(name string) error { return c.setKubelet(name, &kubelet{}) }
 
 func (c *Cluster) setKubelet(name string, k *kubelet) error {
 	if c.tables[nodeKind].get("", name) == nil {
@@ -112,48 +95,10 @@ func (c *Cluster) setKubelet(name string, k *kubelet) error {
 	return nil
 }
 
-// RemoveNode deletes the Node object, as a cloud controller does when the
-// machine is gone. Its Pods are garbage collected after OrphanQuarantine.
-func (c *Cluster) RemoveNode(name string) error {
-	return c.remove(olmcore.Ref{APIVersion: "v1", Kind: "Node", Name: name}, nil, "")
-}
-
-// Cordon marks a node as unschedulable; Uncordon undoes it.
-func (c *Cluster) Cordon(name string) error {
-	return Edit(c, "", name, func(n *corev1.Node) { n.Spec.Unschedulable = true })
-}
-
-// Uncordon marks a node as schedulable.
-func (c *Cluster) Uncordon(name string) error {
-	return Edit(c, "", name, func(n *corev1.Node) { n.Spec.Unschedulable = false })
-}
-
-// TaintNode adds a taint, or replaces the one with its key and effect, e.g.
-// node.kubernetes.io/out-of-service. UntaintNode removes every taint of a key.
-func (c *Cluster) TaintNode(name string, taint corev1.Taint) error {
-	if taint.TimeAdded == nil {
-		taint.TimeAdded = new(olmcore.Timestamp(c.now))
-	}
-	return Edit(c, "", name, func(n *corev1.Node) {
-		n.Spec.Taints = append(slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }), taint)
-	})
-}
-
-// UntaintNode removes every taint of a key.
-func (c *Cluster) UntaintNode(name, key string) error {
-	return Edit(c, "", name, func(n *corev1.Node) {
-		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
-	})
-}
-
-// Drain cordons a node and evicts its Pods, but for those that a
-// PodDisruptionBudget protects; the error names them. Repeat it later.
-func (c *Cluster) Drain(name string) error {
-	if err := c.Cordon(name); err != nil {
-		return err
-	}
+// evictPods evicts the Pods of a node, except those that a PodDisruptionBudget protects. The error names the latter.
+func (c *Cluster) evictPods(node string) error {
 	var protected []string
-	for _, pod := range c.podsOn(name) {
+	for _, pod := range c.podsOn(node) {
 		if pod.DeletionTimestamp != nil || terminated(pod) {
 			continue
 		}

@@ -23,21 +23,28 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Serving returns a function for Webhooks that lets the workloads of the cluster answer: a call reaches its webhook
-// when the Service exists, has the port and selects Pods that run, and when the certificate that these serve with
-// verifies against the caBundle for the name <service>.<namespace>.svc at this time; otherwise it fails as on a real
-// cluster. Then answer decides; nil lets every write pass, and gives objects that are to be converted the version that
-// is asked for.
+// Serving simulates the servers of the cluster's webhooks and APIServices: the workloads behind their Services.
+type Serving struct{ cluster *Cluster }
+
+// Serving returns the servers of webhooks and APIServices.
+func (c *Cluster) Serving() Serving { return Serving{c} }
+
+// Webhooks returns a function for Cluster.Webhooks that makes the workloads of the cluster answer. A call reaches its
+// webhook if the Service exists, has the port and selects running Pods, and if the caBundle verifies the certificate of
+// these Pods for the name <service>.<namespace>.svc at the current time. Otherwise it fails as on a real cluster.
+// A call that reaches its webhook gets the result of answer. If answer is nil, every write is allowed, and converted
+// objects only get the requested version.
 //
-// What Pods serve with is the Secret with tls.crt and tls.key that their template mounts, of several the one whose name
-// ends in -service-cert. A program may read the files once or whenever they change: both the content at the time when
-// the Pods of this template started and the present one must verify. Webhooks with a URL are always reached.
-func (c *Cluster) Serving(answer func(WebhookCall) WebhookAnswer) func(WebhookCall) (WebhookAnswer, error) {
+// Pods serve with the Secret with tls.crt and tls.key that their template mounts. Of several Secrets, the one whose name
+// ends in -service-cert is used. A program may read the files once or whenever they change, so both the content at the
+// time when the Pods of this template started and the present content must verify. Webhooks with a URL are always
+// reached.
+func (s Serving) Webhooks(answer func(WebhookCall) WebhookAnswer) func(WebhookCall) (WebhookAnswer, error) {
 	if answer == nil {
 		answer = func(call WebhookCall) WebhookAnswer { return WebhookAnswer{Objects: call.Relabelled()} }
 	}
 	return func(call WebhookCall) (WebhookAnswer, error) {
-		if err := c.reach(addressOf(call.Client)); err != nil {
+		if err := s.cluster.reach(addressOf(call.Client)); err != nil {
 			return WebhookAnswer{}, err
 		}
 		return answer(call), nil
@@ -52,9 +59,10 @@ func (call WebhookCall) Relabelled() []olmcore.Object {
 	return call.Objects
 }
 
-// CheckServing tries to reach, as Serving does, every Service that the cluster's webhook configurations, CRDs and
-// APIServices name, and joins the errors. Nil means that all would answer now.
-func (c *Cluster) CheckServing() error {
+// Check calls every Service that the webhook configurations, CRDs and APIServices of the cluster reference, as Webhooks
+// does, and joins the errors. It returns nil if all of them would answer now.
+func (s Serving) Check() error {
+	c := s.cluster
 	var problems []error
 	check := func(o olmcore.Object, webhook string, at address) {
 		if err := c.reach(at); err != nil {
@@ -217,7 +225,7 @@ func (c *Cluster) verify(at address, host string, secrets ...*corev1.Secret) err
 }
 
 // handshakes remembers the TLS handshakes that succeeded, and from when to when they do: their signatures cost most of
-// what CheckServing does.
+// the work of Serving.Check.
 type handshakes map[handshake]validity
 
 // handshake is what a TLS handshake depends on, beside the time.
