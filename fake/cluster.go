@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -34,7 +35,8 @@ type Cluster struct {
 	// Serving makes such a function.
 	Webhooks func(call WebhookCall) (WebhookAnswer, error)
 
-	now      time.Time
+	queue *workqueue.Queue
+
 	version  uint64 // the resourceVersion of the last write
 	lastUID  uint64
 	lastName uint64
@@ -48,11 +50,6 @@ type Cluster struct {
 	outside map[types.UID]bool
 	// twins holds a private copy of every stored object, for Verify; nil when off.
 	twins map[olmcore.Object]olmcore.Object
-
-	queue  []task // queue[head:] is to be done
-	head   int
-	queued map[task]bool
-	timers map[task]time.Time
 
 	kubelets map[string]*kubelet
 	goneAt   map[string]time.Time // when a Node object went
@@ -73,13 +70,11 @@ type Cluster struct {
 // NewCluster returns an empty cluster whose clock shows start.
 func NewCluster(start time.Time) *Cluster {
 	c := &Cluster{
-		now:      start.UTC(),
+		queue:    workqueue.New(start),
 		tables:   map[schema.GroupKind]*table{},
 		uids:     map[types.UID]olmcore.Object{},
 		owned:    map[types.UID]map[olmcore.Key]bool{},
 		outside:  map[types.UID]bool{},
-		queued:   map[task]bool{},
-		timers:   map[task]time.Time{},
 		kubelets: map[string]*kubelet{},
 		goneAt:   map[string]time.Time{},
 		images:   map[string]image{},
@@ -99,7 +94,7 @@ func NewCluster(start time.Time) *Cluster {
 }
 
 // Now returns the cluster's time.
-func (c *Cluster) Now() time.Time { return c.now }
+func (c *Cluster) Now() time.Time { return c.queue.Now() }
 
 // ResourceVersion returns the resourceVersion of the last write; "0" before the
 // first. Two equal values mean that nothing changed in between.

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/fake/internal/defaults"
+	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -48,7 +50,7 @@ func (c *Cluster) serveCRD(current, next olmcore.Object) {
 	k.terminating = after.DeletionTimestamp != nil
 	k.conversion = conversionOf(after)
 	if storage.Schema != nil {
-		k.defaults = defaultingOf(storage.Schema.OpenAPIV3Schema)
+		k.defaults = defaults.SchemaOf(storage.Schema.OpenAPIV3Schema)
 	}
 	restore := t.kind != nil && t.kind.gvk != k.gvk
 	t.kind = k
@@ -82,7 +84,7 @@ func (c *Cluster) unserve(crd *customResourceDefinition) {
 func (c *Cluster) notifyCRDOf(k *kind) {
 	name := k.resource + "." + k.gvk.Group
 	if c.tables[crdKind].get("", name) != nil {
-		c.enqueue(crdController, crdKey(name))
+		c.queue.Add(workqueue.CRDs, crdKey(name))
 	}
 }
 
@@ -150,7 +152,7 @@ func (c *Cluster) terminateCRD(crd *customResourceDefinition) {
 	if instances != nil && instances.kind.custom && instances.count > 0 {
 		for _, o := range instances.list("") {
 			if o.GetDeletionTimestamp() == nil {
-				c.enqueue(crdController, crdKey(crd.Name))
+				c.queue.Add(workqueue.CRDs, crdKey(crd.Name))
 				c.deleteAs(o, metav1.DeletePropagationBackground)
 				return
 			}
@@ -162,7 +164,7 @@ func (c *Cluster) terminateCRD(crd *customResourceDefinition) {
 
 func (c *Cluster) setCRDCondition(s *apiextensionsv1.CustomResourceDefinitionStatus, kind apiextensionsv1.CustomResourceDefinitionConditionType, is bool, reason, message string) {
 	want := apiextensionsv1.CustomResourceDefinitionCondition{
-		Type: kind, Status: conditionStatus[apiextensionsv1.ConditionStatus](is), Reason: reason, Message: message, LastTransitionTime: olmcore.Timestamp(c.now),
+		Type: kind, Status: conditionStatus[apiextensionsv1.ConditionStatus](is), Reason: reason, Message: message, LastTransitionTime: olmcore.Timestamp(c.Now()),
 	}
 	for i, have := range s.Conditions {
 		if have.Type != kind {
@@ -197,15 +199,6 @@ func crdCondition(crd *customResourceDefinition, kind apiextensionsv1.CustomReso
 func storageVersion(crd *customResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
 	for i := range crd.Spec.Versions {
 		if crd.Spec.Versions[i].Storage {
-			return &crd.Spec.Versions[i]
-		}
-	}
-	return nil
-}
-
-func findVersion(crd *customResourceDefinition, name string) *apiextensionsv1.CustomResourceDefinitionVersion {
-	for i := range crd.Spec.Versions {
-		if crd.Spec.Versions[i].Name == name {
 			return &crd.Spec.Versions[i]
 		}
 	}

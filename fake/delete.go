@@ -101,7 +101,7 @@ func graceOf(o olmcore.Object, asked *int64) int64 {
 func (c *Cluster) setDeleting(k *kind, o olmcore.Object, grace int64) bool {
 	was := o.GetDeletionTimestamp()
 	if was == nil {
-		o.SetDeletionTimestamp(new(olmcore.Timestamp(c.now.Add(time.Duration(grace) * time.Second))))
+		o.SetDeletionTimestamp(new(olmcore.Timestamp(c.Now().Add(time.Duration(grace) * time.Second))))
 		o.SetDeletionGracePeriodSeconds(&grace)
 		if k.generation {
 			o.SetGeneration(o.GetGeneration() + 1)

@@ -15,14 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // runDeployment is the Deployment controller. It makes no ReplicaSets and no
 // Pods: the status is that of a Deployment whose Pods run when its
 // ServiceAccount exists, its images work and a node takes them.
-func (c *Cluster) runDeployment(t task) {
-	d := lookup[*appsv1.Deployment](c, deploymentKind, t.key.Namespace, t.key.Name)
+func (c *Cluster) runDeployment(t workqueue.Task) {
+	d := lookup[*appsv1.Deployment](c, deploymentKind, t.Key.Namespace, t.Key.Name)
 	if d == nil || d.DeletionTimestamp != nil || c.held[d.UID] && d.Status.ObservedGeneration >= d.Generation {
 		return
 	}
@@ -136,26 +137,26 @@ func (c *Cluster) deploymentStops(d *appsv1.Deployment, replicas int32, problem 
 }
 
 // deploymentProgresses shows a roll-out, and that it failed after its deadline, which counts from the last start.
-func (c *Cluster) deploymentProgresses(t task, d *appsv1.Deployment, starts bool) {
+func (c *Cluster) deploymentProgresses(t workqueue.Task, d *appsv1.Deployment, starts bool) {
 	progressing := findDeploymentCondition(d.Status.Conditions, appsv1.DeploymentProgressing)
 	if starts || progressing == nil {
 		c.setDeploymentCondition(d, appsv1.DeploymentProgressing, true, "ReplicaSetUpdated", fmt.Sprintf("ReplicaSet %q is progressing.", d.Name+"-"+c.revisions[d.UID].template))
 		progressing = findDeploymentCondition(d.Status.Conditions, appsv1.DeploymentProgressing)
-		progressing.LastUpdateTime = olmcore.Timestamp(c.now)
+		progressing.LastUpdateTime = olmcore.Timestamp(c.Now())
 	}
 	if d.Spec.ProgressDeadlineSeconds == nil || progressing.Status == corev1.ConditionFalse {
 		return
 	}
 	deadline := progressing.LastUpdateTime.Add(time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second)
-	if c.now.Before(deadline) {
-		c.wake(t, deadline)
+	if c.Now().Before(deadline) {
+		c.queue.AddAt(t, deadline)
 		return
 	}
 	c.setDeploymentCondition(d, appsv1.DeploymentProgressing, false, "ProgressDeadlineExceeded", fmt.Sprintf("Deployment %q exceeded its progress deadline.", d.Name))
 }
 
 func (c *Cluster) setDeploymentCondition(d *appsv1.Deployment, kind appsv1.DeploymentConditionType, is bool, reason, message string) {
-	at := olmcore.Timestamp(c.now)
+	at := olmcore.Timestamp(c.Now())
 	want := appsv1.DeploymentCondition{Type: kind, Status: conditionStatus[corev1.ConditionStatus](is), Reason: reason, Message: message,
 		LastUpdateTime: at, LastTransitionTime: at}
 	have := findDeploymentCondition(d.Status.Conditions, kind)
@@ -189,7 +190,7 @@ func (c *Cluster) runAPIService(key olmcore.Key) {
 	}
 	status, reason, message := c.apiServiceState(service)
 	want := apiregistrationv1.APIServiceCondition{Type: apiregistrationv1.Available, Status: status, Reason: reason, Message: message,
-		LastTransitionTime: olmcore.Timestamp(c.now)}
+		LastTransitionTime: olmcore.Timestamp(c.Now())}
 	next := service.DeepCopy()
 	found := false
 	for i, have := range next.Status.Conditions {

@@ -185,7 +185,7 @@ func compareKeys(a, b types.NamespacedName) int {
 }
 
 func (d *Driver) due(m *keyMemory, seen sight) bool {
-	return m.seen != seen || !m.deadline.IsZero() && !d.Cluster.now.Before(m.deadline)
+	return m.seen != seen || !m.deadline.IsZero() && !d.Cluster.Now().Before(m.deadline)
 }
 
 func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Reader, k driverKey) (again bool, err error) {
@@ -198,7 +198,7 @@ func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Re
 	if !d.due(m, seen) {
 		return false, nil
 	}
-	now, before := d.Cluster.now, d.Cluster.version
+	now, before := d.Cluster.Now(), d.Cluster.version
 	m.seen, m.deadline = seen, time.Time{}
 	result, err := c.Reconcile(ctx, reader, k.key, now, m.last)
 	if err != nil {
@@ -310,7 +310,7 @@ const maxStops = 100_000
 // RunFor settles and lets time pass until duration is over, settling at every
 // deadline of a controller or of the simulation on the way.
 func (d *Driver) RunFor(ctx context.Context, duration time.Duration) error {
-	end := d.Cluster.now.Add(max(0, duration))
+	end := d.Cluster.Now().Add(max(0, duration))
 	if err := d.runUntil(ctx, end, d.nextDeadline); err != nil {
 		return err
 	}
@@ -321,7 +321,7 @@ func (d *Driver) RunFor(ctx context.Context, duration time.Duration) error {
 // RunUntilIdle settles and moves the clock from deadline to deadline until no controller waits for one within limit
 // from now. The clock ends at the last deadline that was reached.
 func (d *Driver) RunUntilIdle(ctx context.Context, limit time.Duration) error {
-	end := d.Cluster.now.Add(max(0, limit))
+	end := d.Cluster.Now().Add(max(0, limit))
 	return d.runUntil(ctx, end, func() (time.Time, bool) {
 		at, ok := d.Deadline()
 		if world, waits := d.Cluster.NextDeadline(); ok && waits && world.Before(at) {
@@ -340,7 +340,7 @@ func (d *Driver) runUntil(ctx context.Context, end time.Time, next func() (time.
 		if !ok || at.After(end) {
 			return nil
 		}
-		if !at.After(d.Cluster.now) {
+		if !at.After(d.Cluster.Now()) {
 			return errors.New("a deadline does not pass: a controller waits for a time that has come")
 		}
 		d.Cluster.advanceTo(at)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -28,21 +29,21 @@ const (
 func (c *Cluster) notifyCollector(key olmcore.Key, current, next olmcore.Object) {
 	if next == nil {
 		for _, d := range c.dependants(current.GetUID()) {
-			c.enqueue(garbageCollector, olmcore.KeyOf(d))
+			c.queue.Add(workqueue.GarbageCollector, olmcore.KeyOf(d))
 		}
 		c.notifyOwners(current)
 		return
 	}
 	if next.GetDeletionTimestamp() != nil {
-		c.enqueue(garbageCollector, key)
+		c.queue.Add(workqueue.GarbageCollector, key)
 	}
 	switch refs := next.GetOwnerReferences(); {
 	case current == nil:
 		if len(refs) > 0 {
-			c.enqueue(garbageCollector, key)
+			c.queue.Add(workqueue.GarbageCollector, key)
 		}
 	case !slices.EqualFunc(current.GetOwnerReferences(), refs, olmcore.SameOwnerReference):
-		c.enqueue(garbageCollector, key)
+		c.queue.Add(workqueue.GarbageCollector, key)
 		c.notifyOwners(current)
 	}
 }
@@ -50,7 +51,7 @@ func (c *Cluster) notifyCollector(key olmcore.Key, current, next olmcore.Object)
 func (c *Cluster) notifyOwners(o olmcore.Object) {
 	for _, ref := range o.GetOwnerReferences() {
 		if owner := c.uids[ref.UID]; owner != nil && owner.GetDeletionTimestamp() != nil {
-			c.enqueue(garbageCollector, olmcore.KeyOf(owner))
+			c.queue.Add(workqueue.GarbageCollector, olmcore.KeyOf(owner))
 		}
 	}
 }
@@ -148,7 +149,7 @@ func (c *Cluster) orphan(t *table, owner olmcore.Object) {
 		next := shallow(d)
 		next.SetOwnerReferences(slices.DeleteFunc(slices.Clone(d.GetOwnerReferences()), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }))
 		c.commit(c.tables[olmcore.GVKOf(d).GroupKind()], d, next)
-		c.enqueue(garbageCollector, olmcore.KeyOf(owner))
+		c.queue.Add(workqueue.GarbageCollector, olmcore.KeyOf(owner))
 		return
 	}
 	c.dropFinalizer(t, owner, metav1.FinalizerOrphanDependents)
@@ -161,7 +162,7 @@ func (c *Cluster) deleteDependants(t *table, owner olmcore.Object) {
 	for _, d := range c.ownDependants(t.kind, owner) {
 		blocked = blocked || blocks(d, owner.GetUID())
 		if d.GetDeletionTimestamp() == nil {
-			c.enqueue(garbageCollector, olmcore.KeyOf(d))
+			c.queue.Add(workqueue.GarbageCollector, olmcore.KeyOf(d))
 		}
 	}
 	if !blocked {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/fake/internal/defaults"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -34,7 +35,7 @@ type kind struct {
 	// terminating: the CRD is being deleted, so nothing new may be created.
 	terminating bool
 	// defaults are those of the CRD's schema; nil when it has none.
-	defaults *defaulting
+	defaults *defaults.Schema
 	// conversion is the webhook that converts between the versions; nil without.
 	conversion *conversion
 	role       role
@@ -174,4 +175,14 @@ func (c *Cluster) resourceOf(target olmcore.Ref) schema.GroupResource {
 		return t.kind.groupResource()
 	}
 	return schema.GroupResource{Group: target.GVK().Group, Resource: strings.ToLower(target.Kind)}
+}
+
+// applyDefaults fills the omitted fields of an object.
+func (k *kind) applyDefaults(o olmcore.Object) {
+	defaults.Apply(o)
+	if k.custom {
+		k.defaults.Apply(o)
+	} else {
+		defaults.OLM(k.gvk).Apply(o)
+	}
 }

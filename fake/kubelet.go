@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -23,8 +24,8 @@ func (c *Cluster) breakImage(name, reason string) {
 	i := c.images[name]
 	i.broken = reason
 	c.images[name] = i
-	c.enqueueAll(podController, podKind, "")
-	c.enqueueAll(deploymentController, deploymentKind, "")
+	c.enqueueAll(workqueue.Pods, podKind, "")
+	c.enqueueAll(workqueue.Deployments, deploymentKind, "")
 }
 
 // imageID returns the imageID of a container status for an image.
@@ -72,7 +73,7 @@ func (c *Cluster) runContainers(pod *corev1.Pod) {
 	s := &pod.Status
 	c.setPodCondition(pod, corev1.PodScheduled, true, "", "")
 	if s.StartTime == nil {
-		s.StartTime = new(olmcore.Timestamp(c.now))
+		s.StartTime = new(olmcore.Timestamp(c.Now()))
 	}
 	if s.Phase == "" {
 		s.Phase = corev1.PodPending
@@ -115,7 +116,7 @@ func (c *Cluster) runInitContainer(pod *corev1.Pod, container corev1.Container) 
 		c.wait(status, broken)
 		return false
 	}
-	at := olmcore.Timestamp(c.now)
+	at := olmcore.Timestamp(c.Now())
 	status.ImageID, status.Ready = c.imageID(container.Image), true
 	status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: at, FinishedAt: at}}
 	return true
@@ -144,7 +145,7 @@ func (c *Cluster) runContainer(pod *corev1.Pod, container corev1.Container, init
 		}
 		status.Image, status.ImageID = container.Image, c.imageID(container.Image)
 		status.Ready, status.Started = false, new(true)
-		status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: olmcore.Timestamp(c.now)}}
+		status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: olmcore.Timestamp(c.Now())}}
 	}
 	return status.Ready
 }
@@ -153,7 +154,7 @@ func (c *Cluster) wait(status *corev1.ContainerStatus, reason string) {
 	status.Ready = false
 	status.Started = new(false)
 	if reason == CrashLoopBackOff && status.RestartCount == 0 {
-		at := olmcore.Timestamp(c.now)
+		at := olmcore.Timestamp(c.Now())
 		status.RestartCount = 1
 		status.ImageID = c.imageID(status.Image)
 		status.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{

@@ -87,7 +87,7 @@ func (c *Cluster) load(o olmcore.Object) error {
 		next.SetUID(c.nextUID())
 	}
 	if next.GetCreationTimestamp().Time.IsZero() {
-		next.SetCreationTimestamp(olmcore.Timestamp(c.now))
+		next.SetCreationTimestamp(olmcore.Timestamp(c.Now()))
 	}
 	if t.kind.generation && next.GetGeneration() == 0 {
 		next.SetGeneration(1)
@@ -131,7 +131,7 @@ func (c *Cluster) loadNamespaceOf(k *kind, o olmcore.Object) error {
 func (c *Cluster) loadState(o olmcore.Object) {
 	switch o := o.(type) {
 	case *corev1.Node:
-		c.kubelets[o.Name] = kubeletOf(o, c.now)
+		c.kubelets[o.Name] = kubeletOf(o, c.Now())
 	case *corev1.Pod:
 		for _, status := range append(o.Status.InitContainerStatuses, o.Status.ContainerStatuses...) {
 			if w := status.State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {

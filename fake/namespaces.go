@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -24,7 +25,7 @@ func (c *Cluster) runNamespace(key olmcore.Key) {
 		for _, o := range t.list(key.Name) {
 			left = true
 			if o.GetDeletionTimestamp() == nil {
-				c.enqueue(namespaceController, key)
+				c.queue.Add(workqueue.Namespaces, key)
 				c.deleteAs(o, metav1.DeletePropagationBackground)
 				return
 			}

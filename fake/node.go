@@ -35,7 +35,7 @@ func (n Node) Delete() error {
 // is tainted. The Pods of the node are then not ready and are marked for deletion after their toleration. They are not
 // removed, because no kubelet confirms their deletion.
 func (n Node) Fail() error {
-	return n.cluster.setKubelet(n.name, &kubelet{silentSince: n.cluster.now})
+	return n.cluster.setKubelet(n.name, &kubelet{silentSince: n.cluster.Now()})
 }
 
 // SetNotReady makes the kubelet report that the node is not ready, for a reason such as "NetworkPluginNotReady". An
@@ -70,7 +70,7 @@ func (n Node) Drain() error {
 // Taint adds a taint, for example node.kubernetes.io/out-of-service, or replaces the taint of the same key and effect.
 func (n Node) Taint(taint corev1.Taint) error {
 	if taint.TimeAdded == nil {
-		taint.TimeAdded = new(olmcore.Timestamp(n.cluster.now))
+		taint.TimeAdded = new(olmcore.Timestamp(n.cluster.Now()))
 	}
 	return n.edit(func(node *corev1.Node) {
 		others := slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })

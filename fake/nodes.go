@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -64,7 +65,7 @@ func (c *Cluster) newNode(name string, labels map[string]string) *corev1.Node {
 	// The node controller keeps the old labels equal to the new ones.
 	node.Labels["beta.kubernetes.io/os"] = node.Labels[corev1.LabelOSStable]
 	node.Labels["beta.kubernetes.io/arch"] = node.Labels[corev1.LabelArchStable]
-	at := olmcore.Timestamp(c.now)
+	at := olmcore.Timestamp(c.Now())
 	for _, p := range pressures {
 		p.LastHeartbeatTime, p.LastTransitionTime = at, at
 		node.Status.Conditions = append(node.Status.Conditions, p)
@@ -131,25 +132,25 @@ func (c *Cluster) podsOn(node string) []*corev1.Pod {
 func (c *Cluster) notifyNode(key olmcore.Key, next olmcore.Object) {
 	if next == nil {
 		delete(c.kubelets, key.Name)
-		c.goneAt[key.Name] = c.now
+		c.goneAt[key.Name] = c.Now()
 	} else {
 		delete(c.goneAt, key.Name)
 		if c.kubelets[key.Name] == nil {
-			c.kubelets[key.Name] = kubeletOf(next.(*corev1.Node), c.now)
+			c.kubelets[key.Name] = kubeletOf(next.(*corev1.Node), c.Now())
 		}
 	}
-	c.enqueueAll(nodeController, nodeKind, "")
+	c.enqueueAll(workqueue.Nodes, nodeKind, "")
 	for _, o := range c.tables[podKind].list("") {
 		if pod := o.(*corev1.Pod); pod.Spec.NodeName == key.Name || pod.Spec.NodeName == "" {
-			c.enqueue(podController, olmcore.KeyOf(pod))
+			c.queue.Add(workqueue.Pods, olmcore.KeyOf(pod))
 		}
 	}
-	c.enqueueAll(deploymentController, deploymentKind, "")
+	c.enqueueAll(workqueue.Deployments, deploymentKind, "")
 }
 
 // runNode is the kubelet's heartbeat, and the node lifecycle controller.
-func (c *Cluster) runNode(t task) {
-	node := lookup[*corev1.Node](c, nodeKind, "", t.key.Name)
+func (c *Cluster) runNode(t workqueue.Task) {
+	node := lookup[*corev1.Node](c, nodeKind, "", t.Key.Name)
 	if node == nil {
 		return
 	}
@@ -169,14 +170,14 @@ func (c *Cluster) runNode(t task) {
 	}
 }
 
-func (c *Cluster) readyCondition(t task, k *kubelet, have *corev1.NodeCondition) corev1.NodeCondition {
-	at := olmcore.Timestamp(c.now)
+func (c *Cluster) readyCondition(t workqueue.Task, k *kubelet, have *corev1.NodeCondition) corev1.NodeCondition {
+	at := olmcore.Timestamp(c.Now())
 	want := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
 		Message: "kubelet is posting ready status", LastHeartbeatTime: at, LastTransitionTime: at}
 	switch {
 	case k.silent():
-		if silentUntil := k.silentSince.Add(NodeMonitorGrace); have != nil && have.Status != corev1.ConditionUnknown && c.now.Before(silentUntil) {
-			c.wake(t, silentUntil)
+		if silentUntil := k.silentSince.Add(NodeMonitorGrace); have != nil && have.Status != corev1.ConditionUnknown && c.Now().Before(silentUntil) {
+			c.queue.AddAt(t, silentUntil)
 			return *have
 		}
 		want.Status, want.Reason, want.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
@@ -231,12 +232,12 @@ func (c *Cluster) lifecycleTaints(node *corev1.Node) []corev1.Taint {
 			want = slices.Delete(want, i, i+1)
 		}
 		if t.Effect == corev1.TaintEffectNoExecute && t.TimeAdded == nil {
-			t.TimeAdded = new(olmcore.Timestamp(c.now))
+			t.TimeAdded = new(olmcore.Timestamp(c.Now()))
 		}
 		taints = append(taints, t)
 	}
 	for _, t := range want {
-		t.TimeAdded = new(olmcore.Timestamp(c.now))
+		t.TimeAdded = new(olmcore.Timestamp(c.Now()))
 		taints = append(taints, t)
 	}
 	return taints

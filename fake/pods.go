@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -21,8 +22,8 @@ type (
 
 // runPod is everything that happens to a Pod by itself: it is scheduled,
 // started, evicted, stopped, and collected when its node is gone.
-func (c *Cluster) runPod(t task) {
-	pod := lookup[*corev1.Pod](c, podKind, t.key.Namespace, t.key.Name)
+func (c *Cluster) runPod(t workqueue.Task) {
+	pod := lookup[*corev1.Pod](c, podKind, t.Key.Namespace, t.Key.Name)
 	if pod == nil {
 		return
 	}
@@ -50,17 +51,17 @@ func (c *Cluster) runPod(t task) {
 
 // collectOrphan removes a Pod whose node is gone for OrphanQuarantine. In a
 // cluster that never had a node nothing is known about nodes, and Pods stay.
-func (c *Cluster) collectOrphan(t task, pod *corev1.Pod) {
+func (c *Cluster) collectOrphan(t workqueue.Task, pod *corev1.Pod) {
 	if len(c.kubelets) == 0 && len(c.goneAt) == 0 {
 		return
 	}
 	since, known := c.goneAt[pod.Spec.NodeName]
 	if !known {
-		since = c.now
+		since = c.Now()
 		c.goneAt[pod.Spec.NodeName] = since
 	}
-	if until := since.Add(OrphanQuarantine); c.now.Before(until) {
-		c.wake(t, until)
+	if until := since.Add(OrphanQuarantine); c.Now().Before(until) {
+		c.queue.AddAt(t, until)
 		return
 	}
 	if !terminated(pod) {
@@ -108,13 +109,13 @@ func (c *Cluster) forceDelete(pod *corev1.Pod) {
 }
 
 // evicted marks a Pod for deletion when its node has a NoExecute taint that it does not tolerate, or not for so long.
-func (c *Cluster) evicted(t task, pod *corev1.Pod, node *corev1.Node) bool {
+func (c *Cluster) evicted(t workqueue.Task, pod *corev1.Pod, node *corev1.Node) bool {
 	at, due := evictionTime(pod, node)
 	if !due {
 		return false
 	}
-	if c.now.Before(at) {
-		c.wake(t, at)
+	if c.Now().Before(at) {
+		c.queue.AddAt(t, at)
 		return false
 	}
 	if c.disrupt(pod, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint") {
@@ -185,7 +186,7 @@ func (c *Cluster) commitPod(pod, next *corev1.Pod) { c.commit(c.tables[podKind],
 
 func (c *Cluster) setPodCondition(pod *corev1.Pod, kind corev1.PodConditionType, is bool, reason, message string) {
 	want := corev1.PodCondition{Type: kind, Status: conditionStatus[corev1.ConditionStatus](is), Reason: reason, Message: message,
-		LastTransitionTime: olmcore.Timestamp(c.now)}
+		LastTransitionTime: olmcore.Timestamp(c.Now())}
 	if have := podCondition(pod, kind); have != nil {
 		if have.Status == want.Status {
 			want.LastTransitionTime = have.LastTransitionTime

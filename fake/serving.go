@@ -217,7 +217,7 @@ func (c *Cluster) verify(at address, host string, secrets ...*corev1.Secret) err
 		return errors.New("dial tcp: connect: connection refused")
 	}
 	for _, s := range secrets {
-		if err := c.handshakes.verify(at.bundle, host, s, c.now); err != nil {
+		if err := c.handshakes.verify(at.bundle, host, s, c.Now()); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -26,7 +27,7 @@ func (c *Cluster) Deployment(namespace, name string) Deployment {
 func (d Deployment) Break(message string) {
 	setZero(&message, "Deployment does not have minimum availability.")
 	d.cluster.broken[d.key] = message
-	d.cluster.enqueueAll(deploymentController, deploymentKind, d.key.Namespace)
+	d.cluster.enqueueAll(workqueue.Deployments, deploymentKind, d.key.Namespace)
 }
 
 // Heal undoes Break, and ends the failure of a loaded Deployment.
@@ -35,7 +36,7 @@ func (d Deployment) Heal() {
 	if o := lookup[*appsv1.Deployment](d.cluster, deploymentKind, d.key.Namespace, d.key.Name); o != nil {
 		delete(d.cluster.held, o.UID)
 	}
-	d.cluster.enqueueAll(deploymentController, deploymentKind, d.key.Namespace)
+	d.cluster.enqueueAll(workqueue.Deployments, deploymentKind, d.key.Namespace)
 }
 
 // Job is a Job of a Cluster, by namespace and name.
@@ -52,7 +53,7 @@ func (c *Cluster) Job(namespace, name string) Job {
 // Finish completes the Job if failure is empty. Otherwise the Job fails with failure as the reason, for example
 // "BackoffLimitExceeded". Finish returns a NotFound error if the Job does not exist.
 func (j Job) Finish(failure string) error {
-	at := olmcore.Timestamp(j.cluster.now)
+	at := olmcore.Timestamp(j.cluster.Now())
 	return Edit(j.cluster, j.key.Namespace, j.key.Name, func(job *batchv1.Job) {
 		condition := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastProbeTime: at, LastTransitionTime: at}
 		setDefault(&job.Status.StartTime, at)

@@ -35,7 +35,7 @@ func (c *Cluster) create(o olmcore.Object) error {
 		t.kind.clearStatus(next)
 	}
 	keepServerMetadata(next, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: next.GetName(), Namespace: next.GetNamespace(), CreationTimestamp: olmcore.Timestamp(c.now),
+		Name: next.GetName(), Namespace: next.GetNamespace(), CreationTimestamp: olmcore.Timestamp(c.Now()),
 	}})
 	if t.kind.generation {
 		next.SetGeneration(1)
