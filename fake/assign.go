@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/olmcore/olm/fake/internal/defaults"
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -47,7 +48,7 @@ const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 func (c *Cluster) mountToken(pod *corev1.Pod) {
 	spec := &pod.Spec
 	automount := spec.AutomountServiceAccountToken
-	if account := lookup[*corev1.ServiceAccount](c, serviceAccountKind, pod.Namespace, spec.ServiceAccountName); automount == nil && account != nil {
+	if account := store.Get[*corev1.ServiceAccount](c.store, store.ServiceAccountKind, pod.Namespace, spec.ServiceAccountName); automount == nil && account != nil {
 		automount = account.AutomountServiceAccountToken
 	}
 	if automount != nil && !*automount {
@@ -82,14 +83,6 @@ func tokenVolume(name string) corev1.Volume {
 	}}}
 }
 
-// keepAllocated: an update that names no address keeps the one that there is.
-func keepAllocated(next, current olmcore.Object) {
-	if service, ok := next.(*corev1.Service); ok && service.Spec.ClusterIP == "" && service.Spec.Type != corev1.ServiceTypeExternalName {
-		from := current.(*corev1.Service).Spec
-		service.Spec.ClusterIP, service.Spec.ClusterIPs = from.ClusterIP, from.ClusterIPs
-	}
-}
-
 func (c *Cluster) nextIP(prefix string) string {
 	c.lastIP++
 	return fmt.Sprintf("%s.%d.%d", prefix, c.lastIP/250%250, c.lastIP%250+1)
@@ -102,12 +95,12 @@ func (c *Cluster) admitPod(o olmcore.Object) error {
 	if !ok || c.hasServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName) {
 		return nil
 	}
-	return apierrors.NewForbidden(c.tables[podKind].kind.groupResource(), pod.Name,
+	return apierrors.NewForbidden(c.store.Table(store.PodKind).Kind.GroupResource(), pod.Name,
 		fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", pod.Namespace, pod.Spec.ServiceAccountName, pod.Spec.ServiceAccountName))
 }
 
 func (c *Cluster) hasServiceAccount(namespace, name string) bool {
-	return name == "" || name == "default" || c.tables[serviceAccountKind].get(namespace, name) != nil
+	return name == "" || name == "default" || c.store.Table(store.ServiceAccountKind).Get(namespace, name) != nil
 }
 
 func setDefault[T any](field **T, value T) {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/fake/internal/defaults"
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -31,12 +32,9 @@ func (c *Cluster) serveCRD(current, next olmcore.Object) {
 		return
 	}
 	gk := schema.GroupKind{Group: after.Spec.Group, Kind: after.Spec.Names.Kind}
-	t := c.tables[gk]
-	if t == nil {
-		t = newTable(nil)
-		c.tables[gk] = t
-	} else if !t.kind.custom {
-		return // OLM's own CRDs: the kind is built in
+	t := c.store.Table(gk)
+	if t != nil && !t.Kind.Custom {
+		return // a CRD of OLM, whose kind is always served
 	}
 	var versions []string
 	for _, v := range after.Spec.Versions {
@@ -44,56 +42,65 @@ func (c *Cluster) serveCRD(current, next olmcore.Object) {
 			versions = append(versions, v.Name)
 		}
 	}
-	k := newKind(gk.WithVersion(storage.Name), versions, after.Spec.Scope == apiextensionsv1.NamespaceScoped)
-	k.resource, k.custom, k.generation = after.Spec.Names.Plural, true, true
-	k.status = storage.Subresources != nil && storage.Subresources.Status != nil
-	k.terminating = after.DeletionTimestamp != nil
-	k.conversion = conversionOf(after)
+	k := store.NewKind(gk.WithVersion(storage.Name), versions, after.Spec.Scope == apiextensionsv1.NamespaceScoped)
+	k.Resource, k.Custom, k.HasGeneration = after.Spec.Names.Plural, true, true
+	k.HasStatus = storage.Subresources != nil && storage.Subresources.Status != nil
+	k.Terminating = after.DeletionTimestamp != nil
+	k.Conversion = conversionOf(after)
 	if storage.Schema != nil {
-		k.defaults = defaults.SchemaOf(storage.Schema.OpenAPIV3Schema)
+		k.Defaults = defaults.SchemaOf(storage.Schema.OpenAPIV3Schema)
 	}
-	restore := t.kind != nil && t.kind.gvk != k.gvk
-	t.kind = k
+	c.setKind(t, k)
+}
+
+// setKind serves a kind, in the table that has its objects, if there is one.
+func (c *Cluster) setKind(t *store.Table, k *store.Kind) {
+	if t == nil {
+		c.store.AddTable(store.NewTable(k))
+		return
+	}
+	restore := t.Kind.GVK != k.GVK
+	t.Kind = k
 	if restore {
 		c.restore(t)
 	}
 }
 
 // restore brings stored objects to a new storage version, as reading and writing them would.
-func (c *Cluster) restore(t *table) {
-	for _, o := range slices.Clone(t.list("")) {
-		next := shallow(o)
-		next.GetObjectKind().SetGroupVersionKind(t.kind.gvk)
-		c.install(t, o, next)
+func (c *Cluster) restore(t *store.Table) {
+	for _, o := range slices.Clone(t.List("")) {
+		next := store.Shallow(o)
+		next.GetObjectKind().SetGroupVersionKind(t.Kind.GVK)
+		c.store.Install(t, o, next)
 	}
 }
 
 // unserve takes a kind out of the API, with all its objects.
 func (c *Cluster) unserve(crd *customResourceDefinition) {
 	gk := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
-	t := c.tables[gk]
-	if t == nil || !t.kind.custom {
+	t := c.store.Table(gk)
+	if t == nil || !t.Kind.Custom {
 		return
 	}
-	for _, o := range slices.Clone(t.list("")) {
-		c.commit(t, o, nil)
+	for _, o := range slices.Clone(t.List("")) {
+		c.store.Commit(t, o, nil)
 	}
-	delete(c.tables, gk)
+	c.store.RemoveTable(gk)
 }
 
-func (c *Cluster) notifyCRDOf(k *kind) {
-	name := k.resource + "." + k.gvk.Group
-	if c.tables[crdKind].get("", name) != nil {
+func (c *Cluster) notifyCRDOf(k *store.Kind) {
+	name := k.Resource + "." + k.GVK.Group
+	if c.store.Table(store.CRDKind).Get("", name) != nil {
 		c.queue.Add(workqueue.CRDs, crdKey(name))
 	}
 }
 
 func crdKey(name string) olmcore.Key {
-	return olmcore.Key{Group: crdKind.Group, Kind: crdKind.Kind, Name: name}
+	return olmcore.Key{Group: store.CRDKind.Group, Kind: store.CRDKind.Kind, Name: name}
 }
 
 func (c *Cluster) runCRD(key olmcore.Key) {
-	crd := lookup[*customResourceDefinition](c, crdKind, "", key.Name)
+	crd := store.Get[*customResourceDefinition](c.store, store.CRDKind, "", key.Name)
 	if crd == nil {
 		return
 	}
@@ -115,19 +122,21 @@ func (c *Cluster) runCRD(key olmcore.Key) {
 		status.AcceptedNames = next.Spec.Names
 		c.setCRDCondition(status, apiextensionsv1.Established, true, "InitialNamesAccepted", "the initial names have been accepted")
 	}
-	c.replaceStatus(c.tables[crdKind], crd, next)
+	c.store.ReplaceStatus(c.store.Table(store.CRDKind), crd, next)
 }
 
 // storeVersion records the version in which instances are stored from now on.
 func storeVersion(crd *customResourceDefinition) {
 	if v := storageVersion(crd); v != nil {
-		crd.Status.StoredVersions = with(crd.Status.StoredVersions, v.Name)
+		if !slices.Contains(crd.Status.StoredVersions, v.Name) {
+			crd.Status.StoredVersions = append(slices.Clip(crd.Status.StoredVersions), v.Name)
+		}
 	}
 }
 
 // nameTaken reports whether another CRD of the group serves the kind, or the kind is builtin under another plural.
 func (c *Cluster) nameTaken(crd *customResourceDefinition) bool {
-	for _, o := range c.tables[crdKind].list("") {
+	for _, o := range c.store.Table(store.CRDKind).List("") {
 		other := o.(*customResourceDefinition)
 		if other.Name != crd.Name && other.Spec.Group == crd.Spec.Group && other.Spec.Names.Kind == crd.Spec.Names.Kind && established(other) {
 			return true
@@ -141,16 +150,16 @@ func (c *Cluster) terminateCRD(crd *customResourceDefinition) {
 	if !slices.Contains(crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		return
 	}
-	t := c.tables[crdKind]
+	t := c.store.Table(store.CRDKind)
 	if !crdCondition(crd, apiextensionsv1.Terminating) {
 		next := crd.DeepCopy()
 		c.setCRDCondition(&next.Status, apiextensionsv1.Terminating, true, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
-		c.replaceStatus(t, crd, next)
+		c.store.ReplaceStatus(t, crd, next)
 		return
 	}
-	instances := c.tables[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}]
-	if instances != nil && instances.kind.custom && instances.count > 0 {
-		for _, o := range instances.list("") {
+	instances := c.store.Table(schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind})
+	if instances != nil && instances.Kind.Custom && instances.Count() > 0 {
+		for _, o := range instances.List("") {
 			if o.GetDeletionTimestamp() == nil {
 				c.queue.Add(workqueue.CRDs, crdKey(crd.Name))
 				c.deleteAs(o, metav1.DeletePropagationBackground)
@@ -159,7 +168,7 @@ func (c *Cluster) terminateCRD(crd *customResourceDefinition) {
 		}
 		return
 	}
-	c.dropFinalizer(t, crd, apiextensionsv1.CustomResourceCleanupFinalizer)
+	c.store.DropFinalizer(t, crd, apiextensionsv1.CustomResourceCleanupFinalizer)
 }
 
 func (c *Cluster) setCRDCondition(s *apiextensionsv1.CustomResourceDefinitionStatus, kind apiextensionsv1.CustomResourceDefinitionConditionType, is bool, reason, message string) {

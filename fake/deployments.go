@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -23,7 +24,7 @@ import (
 // Pods: the status is that of a Deployment whose Pods run when its
 // ServiceAccount exists, its images work and a node takes them.
 func (c *Cluster) runDeployment(t workqueue.Task) {
-	d := lookup[*appsv1.Deployment](c, deploymentKind, t.Key.Namespace, t.Key.Name)
+	d := store.Get[*appsv1.Deployment](c.store, store.DeploymentKind, t.Key.Namespace, t.Key.Name)
 	if d == nil || d.DeletionTimestamp != nil || c.held[d.UID] && d.Status.ObservedGeneration >= d.Generation {
 		return
 	}
@@ -52,7 +53,7 @@ func (c *Cluster) runDeployment(t workqueue.Task) {
 		c.deploymentStops(next, replicas, problem)
 		c.deploymentProgresses(t, next, fresh || running)
 	}
-	c.replaceStatus(c.tables[deploymentKind], d, next)
+	c.store.ReplaceStatus(c.store.Table(store.DeploymentKind), d, next)
 }
 
 // revision counts the templates that a Deployment had.
@@ -81,10 +82,10 @@ func (c *Cluster) revise(d *appsv1.Deployment) bool {
 	if d.Annotations[revisionAnnotation] == shown {
 		return false
 	}
-	next := shallow(d).(*appsv1.Deployment)
+	next := store.Shallow(d).(*appsv1.Deployment)
 	next.Annotations = maps.Clone(d.Annotations)
 	metav1.SetMetaDataAnnotation(&next.ObjectMeta, revisionAnnotation, shown)
-	c.commit(c.tables[deploymentKind], d, next)
+	c.store.Commit(c.store.Table(store.DeploymentKind), d, next)
 	return true
 }
 
@@ -184,7 +185,7 @@ func findDeploymentCondition(conditions []appsv1.DeploymentCondition, kind appsv
 // runAPIService keeps the condition Available: an APIService without a Service is served locally, another is available
 // when its Service exists and selects the Pods of an available Deployment, or ready Pods.
 func (c *Cluster) runAPIService(key olmcore.Key) {
-	service := lookup[*apiregistrationv1.APIService](c, apiServiceKind, "", key.Name)
+	service := store.Get[*apiregistrationv1.APIService](c.store, store.APIServiceKind, "", key.Name)
 	if service == nil || service.DeletionTimestamp != nil {
 		return
 	}
@@ -205,7 +206,7 @@ func (c *Cluster) runAPIService(key olmcore.Key) {
 	if !found {
 		next.Status.Conditions = append(next.Status.Conditions, want)
 	}
-	c.replaceStatus(c.tables[apiServiceKind], service, next)
+	c.store.ReplaceStatus(c.store.Table(store.APIServiceKind), service, next)
 }
 
 func (c *Cluster) apiServiceState(a *apiregistrationv1.APIService) (status apiregistrationv1.ConditionStatus, reason, message string) {
@@ -213,7 +214,7 @@ func (c *Cluster) apiServiceState(a *apiregistrationv1.APIService) (status apire
 	if ref == nil {
 		return apiregistrationv1.ConditionTrue, "Local", "Local APIServices are always available"
 	}
-	service := lookup[*corev1.Service](c, serviceKind, ref.Namespace, ref.Name)
+	service := store.Get[*corev1.Service](c.store, store.ServiceKind, ref.Namespace, ref.Name)
 	if service == nil {
 		return apiregistrationv1.ConditionFalse, "ServiceNotFound", fmt.Sprintf("service/%s in %q is not present", ref.Name, ref.Namespace)
 	}

@@ -30,11 +30,11 @@ type ServedKind struct {
 // and of OLM, always, and those of established CRDs.
 func (d Discovery) Kinds() []ServedKind {
 	var served []ServedKind
-	for _, t := range d.cluster.tables {
-		for _, version := range t.kind.versions {
+	for _, t := range d.cluster.store.Tables() {
+		for _, version := range t.Kind.Versions {
 			served = append(served, ServedKind{
-				GroupVersionKind: t.kind.groupKind().WithVersion(version),
-				Resource:         t.kind.resource, Namespaced: t.kind.namespaced, Status: t.kind.status,
+				GroupVersionKind: t.Kind.GroupKind().WithVersion(version),
+				Resource:         t.Kind.Resource, Namespaced: t.Kind.Namespaced, Status: t.Kind.HasStatus,
 			})
 		}
 	}
@@ -46,23 +46,11 @@ func (d Discovery) Kinds() []ServedKind {
 
 // Serves reports whether the API server serves a kind in its version.
 func (d Discovery) Serves(gvk schema.GroupVersionKind) bool {
-	_, err := d.cluster.table(gvk)
+	_, err := d.cluster.store.Served(gvk)
 	return err == nil
 }
 
 // Serve makes the API server serve a custom kind without a CRD object, with a status subresource.
 func (d Discovery) Serve(gvk schema.GroupVersionKind, namespaced bool) {
-	d.cluster.serve(gvk, namespaced)
-}
-
-func (c *Cluster) serve(gvk schema.GroupVersionKind, namespaced bool) {
-	if t := c.tables[gvk.GroupKind()]; t != nil {
-		if t.kind.custom && !t.kind.serves(gvk.Version) {
-			t.kind.versions = append(t.kind.versions, gvk.Version)
-		}
-		return
-	}
-	k := newKind(gvk, []string{gvk.Version}, namespaced)
-	k.custom, k.status, k.generation = true, true, true
-	c.tables[gvk.GroupKind()] = newTable(k)
+	d.cluster.store.Serve(gvk, namespaced)
 }

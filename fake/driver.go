@@ -138,7 +138,7 @@ func (d *Driver) round(ctx context.Context) (again bool, err error) {
 	if d.memory == nil {
 		d.memory = map[driverKey]*keyMemory{}
 	}
-	before := d.Cluster.version
+	before := d.Cluster.store.Version()
 	for i := range d.Controllers {
 		more, err := d.runController(ctx, i)
 		if err != nil {
@@ -146,7 +146,7 @@ func (d *Driver) round(ctx context.Context) (again bool, err error) {
 		}
 		again = again || more
 	}
-	return again || d.Cluster.version != before, nil
+	return again || d.Cluster.store.Version() != before, nil
 }
 
 func (d *Driver) runController(ctx context.Context, index int) (again bool, err error) {
@@ -198,7 +198,7 @@ func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Re
 	if !d.due(m, seen) {
 		return false, nil
 	}
-	now, before := d.Cluster.Now(), d.Cluster.version
+	now, before := d.Cluster.Now(), d.Cluster.store.Version()
 	m.seen, m.deadline = seen, time.Time{}
 	result, err := c.Reconcile(ctx, reader, k.key, now, m.last)
 	if err != nil {
@@ -225,7 +225,7 @@ func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Re
 		return true, nil
 	}
 	switch {
-	case d.Cluster.version != before:
+	case d.Cluster.store.Version() != before:
 		m.fails = 0
 		// The key's own writes are a change that it has to look at again.
 		return true, nil

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"reflect"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -26,7 +29,7 @@ func (c *Cluster) Do(ctx context.Context, a olmcore.Action) error {
 		return &olmcore.InputError{Field: "action", Problem: "is nil"}
 	}
 	verb, target, _ := a.Describe()
-	return c.faults.do(verb, target, c.resourceOf(target), func() error {
+	return c.faults.do(verb, target, c.store.Resource(target), func() error {
 		if c.Authorize != nil {
 			if err := c.Authorize(a.Identity(), verb, target); err != nil {
 				return err
@@ -49,4 +52,18 @@ func (c *Cluster) perform(a olmcore.Action) error {
 	default:
 		return &olmcore.InputError{Field: "action", Problem: fmt.Sprintf("has the unknown type %T", a)}
 	}
+}
+
+// delete is a DELETE of a user or a controller.
+func (c *Cluster) delete(target olmcore.Ref, grace *int64, policy metav1.DeletionPropagation) error {
+	if c.asksWebhooks(mutatingKind) || c.asksWebhooks(validatingKind) {
+		t, current, err := c.store.Deletable(target)
+		if err == nil {
+			err = c.admit(write{kind: t.Kind, operation: admissionregistrationv1.Delete, old: current})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.store.Delete(target, grace, policy)
 }

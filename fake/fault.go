@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -82,7 +83,7 @@ func (f *Faults) do(verb olmcore.Verb, target olmcore.Ref, resource schema.Group
 	case FailWithoutEffect:
 		return apierrors.NewInternalError(fmt.Errorf("injected failure of %s %s", verb, target))
 	case Conflict:
-		return apierrors.NewConflict(resource, target.Name, errModified)
+		return apierrors.NewConflict(resource, target.Name, store.ErrModified)
 	case FailAfterEffect:
 		if err := write(); err != nil {
 			return err

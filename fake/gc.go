@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -28,7 +29,7 @@ const (
 // notifyCollector queues what the garbage collector must look at after a change.
 func (c *Cluster) notifyCollector(key olmcore.Key, current, next olmcore.Object) {
 	if next == nil {
-		for _, d := range c.dependants(current.GetUID()) {
+		for _, d := range c.store.Dependents(current.GetUID()) {
 			c.queue.Add(workqueue.GarbageCollector, olmcore.KeyOf(d))
 		}
 		c.notifyOwners(current)
@@ -50,7 +51,7 @@ func (c *Cluster) notifyCollector(key olmcore.Key, current, next olmcore.Object)
 
 func (c *Cluster) notifyOwners(o olmcore.Object) {
 	for _, ref := range o.GetOwnerReferences() {
-		if owner := c.uids[ref.UID]; owner != nil && owner.GetDeletionTimestamp() != nil {
+		if owner := c.store.ByUID(ref.UID); owner != nil && owner.GetDeletionTimestamp() != nil {
 			c.queue.Add(workqueue.GarbageCollector, olmcore.KeyOf(owner))
 		}
 	}
@@ -58,11 +59,11 @@ func (c *Cluster) notifyOwners(o olmcore.Object) {
 
 // collect is the garbage collector's look at one object.
 func (c *Cluster) collect(key olmcore.Key) {
-	o := c.find(key)
+	o := c.store.Find(key)
 	if o == nil {
 		return
 	}
-	t := c.tables[groupKind(key)]
+	t := c.store.Table(store.GroupKindOf(key))
 	if o.GetDeletionTimestamp() != nil {
 		switch {
 		case slices.Contains(o.GetFinalizers(), metav1.FinalizerOrphanDependents):
@@ -79,7 +80,7 @@ func (c *Cluster) collect(key olmcore.Key) {
 	var hold []metav1.OwnerReference
 	waits := false
 	for _, ref := range refs {
-		switch c.ownerState(t.kind, o, ref) {
+		switch c.ownerState(t.Kind, o, ref) {
 		case solid:
 			hold = append(hold, ref)
 		case waiting:
@@ -89,14 +90,14 @@ func (c *Cluster) collect(key olmcore.Key) {
 	switch {
 	case len(hold) == len(refs):
 	case len(hold) > 0:
-		next := shallow(o)
+		next := store.Shallow(o)
 		next.SetOwnerReferences(hold)
-		c.commit(t, o, next)
-	case waits && c.inCycle(t.kind, o):
-		next := shallow(o)
+		c.store.Commit(t, o, next)
+	case waits && c.inCycle(t.Kind, o):
+		next := store.Shallow(o)
 		next.SetOwnerReferences(unblocked(refs))
-		c.commit(t, o, next)
-	case waits && len(c.owned[o.GetUID()]) > 0:
+		c.store.Commit(t, o, next)
+	case waits && c.store.HasDependents(o.GetUID()):
 		c.deleteAs(o, metav1.DeletePropagationForeground)
 	default:
 		c.deleteAs(o, defaultPolicy(o))
@@ -105,7 +106,7 @@ func (c *Cluster) collect(key olmcore.Key) {
 
 func (c *Cluster) deleteAs(o olmcore.Object, policy metav1.DeletionPropagation) {
 	// Refused only when the object changed, which queues it again.
-	_ = c.remove(olmcore.RefOf(o), nil, policy)
+	_ = c.store.Delete(olmcore.RefOf(o), nil, policy)
 }
 
 func defaultPolicy(o olmcore.Object) metav1.DeletionPropagation {
@@ -118,22 +119,22 @@ func defaultPolicy(o olmcore.Object) metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-func (c *Cluster) ownerState(k *kind, dependant olmcore.Object, ref metav1.OwnerReference) ownerState {
+func (c *Cluster) ownerState(k *store.Kind, dependant olmcore.Object, ref metav1.OwnerReference) ownerState {
 	if c.outside[ref.UID] {
 		return solid
 	}
-	owners := c.tables[schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()]
+	owners := c.store.Table(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
 	if owners == nil {
 		return solid // the collector cannot look up a kind that is not served
 	}
-	if !k.namespaced && owners.kind.namespaced {
+	if !k.Namespaced && owners.Kind.Namespaced {
 		return solid // such an owner cannot be looked up either: it has no namespace
 	}
 	namespace := ""
-	if owners.kind.namespaced {
+	if owners.Kind.Namespaced {
 		namespace = dependant.GetNamespace()
 	}
-	owner := owners.get(namespace, ref.Name)
+	owner := owners.Get(namespace, ref.Name)
 	switch {
 	case owner == nil || owner.GetUID() != ref.UID:
 		return dangling
@@ -144,29 +145,29 @@ func (c *Cluster) ownerState(k *kind, dependant olmcore.Object, ref metav1.Owner
 }
 
 // orphan takes an owner that is being deleted off its dependants.
-func (c *Cluster) orphan(t *table, owner olmcore.Object) {
-	for _, d := range c.ownDependants(t.kind, owner) {
-		next := shallow(d)
+func (c *Cluster) orphan(t *store.Table, owner olmcore.Object) {
+	for _, d := range c.ownDependants(t.Kind, owner) {
+		next := store.Shallow(d)
 		next.SetOwnerReferences(slices.DeleteFunc(slices.Clone(d.GetOwnerReferences()), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }))
-		c.commit(c.tables[olmcore.GVKOf(d).GroupKind()], d, next)
+		c.store.Commit(c.store.Table(olmcore.GVKOf(d).GroupKind()), d, next)
 		c.queue.Add(workqueue.GarbageCollector, olmcore.KeyOf(owner))
 		return
 	}
-	c.dropFinalizer(t, owner, metav1.FinalizerOrphanDependents)
+	c.store.DropFinalizer(t, owner, metav1.FinalizerOrphanDependents)
 }
 
 // deleteDependants lets an owner in foreground deletion go once nothing blocks it, and queues its dependants until
 // then.
-func (c *Cluster) deleteDependants(t *table, owner olmcore.Object) {
+func (c *Cluster) deleteDependants(t *store.Table, owner olmcore.Object) {
 	blocked := false
-	for _, d := range c.ownDependants(t.kind, owner) {
+	for _, d := range c.ownDependants(t.Kind, owner) {
 		blocked = blocked || blocks(d, owner.GetUID())
 		if d.GetDeletionTimestamp() == nil {
 			c.queue.Add(workqueue.GarbageCollector, olmcore.KeyOf(d))
 		}
 	}
 	if !blocked {
-		c.dropFinalizer(t, owner, metav1.FinalizerDeleteDependents)
+		c.store.DropFinalizer(t, owner, metav1.FinalizerDeleteDependents)
 	}
 }
 
@@ -178,28 +179,17 @@ func blocks(dependant olmcore.Object, owner types.UID) bool {
 
 // ownDependants leaves out what an owner cannot own: objects in other
 // namespaces, and cluster-scoped ones when it has a namespace itself.
-func (c *Cluster) ownDependants(k *kind, owner olmcore.Object) []olmcore.Object {
-	all := c.dependants(owner.GetUID())
-	if !k.namespaced {
+func (c *Cluster) ownDependants(k *store.Kind, owner olmcore.Object) []olmcore.Object {
+	all := c.store.Dependents(owner.GetUID())
+	if !k.Namespaced {
 		return all
 	}
 	return slices.DeleteFunc(all, func(d olmcore.Object) bool { return d.GetNamespace() != owner.GetNamespace() })
 }
 
-// dropFinalizer removes one finalizer, and the object when it was the last.
-func (c *Cluster) dropFinalizer(t *table, o olmcore.Object, finalizer string) {
-	next := shallow(o)
-	next.SetFinalizers(without(o.GetFinalizers(), finalizer))
-	if c.finished(t.kind, next) {
-		c.commit(t, o, nil)
-		return
-	}
-	c.commit(t, o, next)
-}
-
 // inCycle reports whether o blocks the foreground deletion of an owner although one of its own dependants is in
 // foreground deletion, so that neither could ever go.
-func (c *Cluster) inCycle(k *kind, o olmcore.Object) bool {
+func (c *Cluster) inCycle(k *store.Kind, o olmcore.Object) bool {
 	blocking := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return isTrue(r.BlockOwnerDeletion) })
 	return blocking && slices.ContainsFunc(c.ownDependants(k, o), func(d olmcore.Object) bool {
 		return d.GetDeletionTimestamp() != nil && slices.Contains(d.GetFinalizers(), metav1.FinalizerDeleteDependents)

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -24,8 +25,8 @@ func (c *Cluster) breakImage(name, reason string) {
 	i := c.images[name]
 	i.broken = reason
 	c.images[name] = i
-	c.enqueueAll(workqueue.Pods, podKind, "")
-	c.enqueueAll(workqueue.Deployments, deploymentKind, "")
+	c.enqueueAll(workqueue.Pods, store.PodKind, "")
+	c.enqueueAll(workqueue.Deployments, store.DeploymentKind, "")
 }
 
 // imageID returns the imageID of a container status for an image.
@@ -55,7 +56,7 @@ func (c *Cluster) runKubelet(pod *corev1.Pod, node *corev1.Node) {
 	default:
 		next := pod.DeepCopy()
 		c.runContainers(next)
-		c.replaceStatus(c.tables[podKind], pod, next)
+		c.store.ReplaceStatus(c.store.Table(store.PodKind), pod, next)
 	}
 }
 

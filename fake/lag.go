@@ -40,7 +40,7 @@ type sight struct{ version, moves uint64 }
 var unseen = sight{version: ^uint64(0)}
 
 func sightOf(c *Cluster, r olmcore.Reader) sight {
-	seen := sight{version: c.version}
+	seen := sight{version: c.store.Version()}
 	if view, ok := r.(*View); ok {
 		seen.moves = view.moves
 	}

@@ -28,7 +28,7 @@ func (n Node) Create(labels map[string]string) error {
 // Delete deletes the Node object, as a cloud controller does when the machine does not exist any more. The Pods of the
 // node are garbage collected after OrphanQuarantine.
 func (n Node) Delete() error {
-	return n.cluster.remove(olmcore.Ref{APIVersion: "v1", Kind: "Node", Name: n.name}, nil, "")
+	return n.cluster.store.Delete(olmcore.Ref{APIVersion: "v1", Kind: "Node", Name: n.name}, nil, "")
 }
 
 // Fail stops the kubelet, as a power failure does. After NodeMonitorGrace the Ready condition turns Unknown and the node

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -85,14 +86,14 @@ var pressures = []corev1.NodeCondition{
 }
 
 func (c *Cluster) setKubelet(name string, k *kubelet) error {
-	if c.tables[nodeKind].get("", name) == nil {
-		return apierrors.NewNotFound(c.tables[nodeKind].kind.groupResource(), name)
+	if c.store.Table(store.NodeKind).Get("", name) == nil {
+		return apierrors.NewNotFound(c.store.Table(store.NodeKind).Kind.GroupResource(), name)
 	}
 	if old := c.kubelets[name]; old != nil && old.silent() && k.silent() {
 		return nil
 	}
 	c.kubelets[name] = k
-	c.notifyNode(olmcore.Key{Kind: "Node", Name: name}, c.find(olmcore.Key{Kind: "Node", Name: name}))
+	c.notifyNode(olmcore.Key{Kind: "Node", Name: name}, c.store.Find(olmcore.Key{Kind: "Node", Name: name}))
 	return nil
 }
 
@@ -108,7 +109,7 @@ func (c *Cluster) evictPods(node string) error {
 			continue
 		}
 		c.disrupt(pod, "EvictionByEvictionAPI", "Eviction API: evicting")
-		if err := c.remove(olmcore.RefOf(pod).Unversioned(), nil, ""); err != nil {
+		if err := c.store.Delete(olmcore.RefOf(pod).Unversioned(), nil, ""); err != nil {
 			return err
 		}
 	}
@@ -120,7 +121,7 @@ func (c *Cluster) evictPods(node string) error {
 
 func (c *Cluster) podsOn(node string) []*corev1.Pod {
 	var pods []*corev1.Pod
-	for _, o := range c.tables[podKind].list("") {
+	for _, o := range c.store.Table(store.PodKind).List("") {
 		if pod := o.(*corev1.Pod); pod.Spec.NodeName == node {
 			pods = append(pods, pod)
 		}
@@ -139,18 +140,18 @@ func (c *Cluster) notifyNode(key olmcore.Key, next olmcore.Object) {
 			c.kubelets[key.Name] = kubeletOf(next.(*corev1.Node), c.Now())
 		}
 	}
-	c.enqueueAll(workqueue.Nodes, nodeKind, "")
-	for _, o := range c.tables[podKind].list("") {
+	c.enqueueAll(workqueue.Nodes, store.NodeKind, "")
+	for _, o := range c.store.Table(store.PodKind).List("") {
 		if pod := o.(*corev1.Pod); pod.Spec.NodeName == key.Name || pod.Spec.NodeName == "" {
 			c.queue.Add(workqueue.Pods, olmcore.KeyOf(pod))
 		}
 	}
-	c.enqueueAll(workqueue.Deployments, deploymentKind, "")
+	c.enqueueAll(workqueue.Deployments, store.DeploymentKind, "")
 }
 
 // runNode is the kubelet's heartbeat, and the node lifecycle controller.
 func (c *Cluster) runNode(t workqueue.Task) {
-	node := lookup[*corev1.Node](c, nodeKind, "", t.Key.Name)
+	node := store.Get[*corev1.Node](c.store, store.NodeKind, "", t.Key.Name)
 	if node == nil {
 		return
 	}
@@ -158,15 +159,15 @@ func (c *Cluster) runNode(t workqueue.Task) {
 	if have := nodeReady(node); have == nil || have.Status != want.Status || have.Reason != want.Reason {
 		next := node.DeepCopy()
 		setNodeReady(next, want)
-		c.replaceStatus(c.tables[nodeKind], node, next)
+		c.store.ReplaceStatus(c.store.Table(store.NodeKind), node, next)
 		return
 	}
 	taints := c.lifecycleTaints(node)
 	same := func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && (a.TimeAdded == nil) == (b.TimeAdded == nil) }
 	if !slices.EqualFunc(taints, node.Spec.Taints, same) {
-		next := shallow(node).(*corev1.Node)
+		next := store.Shallow(node).(*corev1.Node)
 		next.Spec.Taints = taints
-		c.commit(c.tables[nodeKind], node, next)
+		c.store.Commit(c.store.Table(store.NodeKind), node, next)
 	}
 }
 
@@ -244,7 +245,7 @@ func (c *Cluster) lifecycleTaints(node *corev1.Node) []corev1.Taint {
 }
 
 func (c *Cluster) anyNodeReady() bool {
-	return slices.ContainsFunc(c.tables[nodeKind].list(""), func(o olmcore.Object) bool { return isReady(o.(*corev1.Node)) })
+	return slices.ContainsFunc(c.store.Table(store.NodeKind).List(""), func(o olmcore.Object) bool { return isReady(o.(*corev1.Node)) })
 }
 
 func nodeReady(node *corev1.Node) *corev1.NodeCondition {
@@ -285,7 +286,7 @@ func setNodeReady(node *corev1.Node, want corev1.NodeCondition) {
 
 // budgetAgainst returns the name of a PodDisruptionBudget that forbids the eviction of a Pod, empty when none does.
 func (c *Cluster) budgetAgainst(pod *corev1.Pod) string {
-	for _, o := range c.tables[pdbKind].list(pod.Namespace) {
+	for _, o := range c.store.Table(store.PDBKind).List(pod.Namespace) {
 		if budget := o.(*podDisruptionBudget); matches(budget.Spec.Selector, pod.Labels) && c.disruptionsAllowed(budget) <= 0 {
 			return budget.Name
 		}

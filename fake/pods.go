@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -23,7 +24,7 @@ type (
 // runPod is everything that happens to a Pod by itself: it is scheduled,
 // started, evicted, stopped, and collected when its node is gone.
 func (c *Cluster) runPod(t workqueue.Task) {
-	pod := lookup[*corev1.Pod](c, podKind, t.Key.Namespace, t.Key.Name)
+	pod := store.Get[*corev1.Pod](c.store, store.PodKind, t.Key.Namespace, t.Key.Name)
 	if pod == nil {
 		return
 	}
@@ -36,7 +37,7 @@ func (c *Cluster) runPod(t workqueue.Task) {
 		}
 		return
 	}
-	node := lookup[*corev1.Node](c, nodeKind, "", pod.Spec.NodeName)
+	node := store.Get[*corev1.Node](c.store, store.NodeKind, "", pod.Spec.NodeName)
 	switch {
 	case node == nil:
 		c.collectOrphan(t, pod)
@@ -105,7 +106,7 @@ func (c *Cluster) stopped(pod *corev1.Pod) {
 
 func (c *Cluster) forceDelete(pod *corev1.Pod) {
 	// Its own reference without a version cannot be refused.
-	_ = c.remove(olmcore.RefOf(pod).Unversioned(), new(int64(0)), "")
+	_ = c.store.Delete(olmcore.RefOf(pod).Unversioned(), new(int64(0)), "")
 }
 
 // evicted marks a Pod for deletion when its node has a NoExecute taint that it does not tolerate, or not for so long.
@@ -121,7 +122,7 @@ func (c *Cluster) evicted(t workqueue.Task, pod *corev1.Pod, node *corev1.Node) 
 	if c.disrupt(pod, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint") {
 		return true
 	}
-	_ = c.remove(olmcore.RefOf(pod).Unversioned(), nil, "")
+	_ = c.store.Delete(olmcore.RefOf(pod).Unversioned(), nil, "")
 	return true
 }
 
@@ -182,7 +183,9 @@ func (c *Cluster) disrupt(pod *corev1.Pod, reason, message string) bool {
 	return true
 }
 
-func (c *Cluster) commitPod(pod, next *corev1.Pod) { c.commit(c.tables[podKind], pod, next) }
+func (c *Cluster) commitPod(pod, next *corev1.Pod) {
+	c.store.Commit(c.store.Table(store.PodKind), pod, next)
+}
 
 func (c *Cluster) setPodCondition(pod *corev1.Pod, kind corev1.PodConditionType, is bool, reason, message string) {
 	want := corev1.PodCondition{Type: kind, Status: conditionStatus[corev1.ConditionStatus](is), Reason: reason, Message: message,
@@ -214,7 +217,7 @@ func podReady(pod *corev1.Pod) bool {
 // disruptionsAllowed is how many Pods of a budget may be evicted now.
 func (c *Cluster) disruptionsAllowed(budget *podDisruptionBudget) int {
 	total, healthy := 0, 0
-	for _, o := range c.tables[podKind].list(budget.Namespace) {
+	for _, o := range c.store.Table(store.PodKind).List(budget.Namespace) {
 		pod := o.(*corev1.Pod)
 		if !matches(budget.Spec.Selector, pod.Labels) || terminated(pod) {
 			continue
@@ -240,4 +243,8 @@ func scaled(v intstr.IntOrString, total int) int {
 		return total
 	}
 	return n
+}
+
+func terminated(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

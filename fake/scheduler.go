@@ -11,12 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // schedule binds a Pod to the best node, or says why there is none.
 func (c *Cluster) schedule(pod *corev1.Pod) {
-	nodes := c.tables[nodeKind].list("")
+	nodes := c.store.Table(store.NodeKind).List("")
 	if len(nodes) == 0 && len(c.goneAt) == 0 {
 		return // nothing is known about nodes
 	}
@@ -35,7 +36,7 @@ func (c *Cluster) schedule(pod *corev1.Pod) {
 	next := pod.DeepCopy()
 	if best == nil {
 		c.setPodCondition(next, corev1.PodScheduled, false, corev1.PodReasonUnschedulable, fmt.Sprintf("0/%d nodes are available", len(nodes)))
-		c.replaceStatus(c.tables[podKind], pod, next)
+		c.store.ReplaceStatus(c.store.Table(store.PodKind), pod, next)
 		return
 	}
 	next.Spec.NodeName = best.Name
@@ -85,7 +86,7 @@ func (c *Cluster) spreads(pod *corev1.Pod, node *corev1.Node) bool {
 			continue
 		}
 		least := -1
-		for _, o := range c.tables[nodeKind].list("") {
+		for _, o := range c.store.Table(store.NodeKind).List("") {
 			if other := o.(*corev1.Node); offers(&pod.Spec, other) {
 				if n := c.countPods(pod, other, constraint.LabelSelector); least < 0 || n < least {
 					least = n
@@ -136,7 +137,7 @@ func (c *Cluster) countPods(pod *corev1.Pod, node *corev1.Node, selector *metav1
 }
 
 func (c *Cluster) count(pod *corev1.Pod, node *corev1.Node, similar func(*corev1.Pod) bool) (n int) {
-	for _, o := range c.tables[podKind].list(pod.Namespace) {
+	for _, o := range c.store.Table(store.PodKind).List(pod.Namespace) {
 		other := o.(*corev1.Pod)
 		if other.Spec.NodeName == node.Name && other.DeletionTimestamp == nil && !terminated(other) && similar(other) {
 			n++
@@ -186,5 +187,5 @@ func requirementMatches(r corev1.NodeSelectorRequirement, value string, exists b
 
 // nodeFor reports whether any node may run Pods of a spec.
 func (c *Cluster) nodeFor(spec *corev1.PodSpec) bool {
-	return c.TakesEveryPod || slices.ContainsFunc(c.tables[nodeKind].list(""), func(o olmcore.Object) bool { return offers(spec, o.(*corev1.Node)) })
+	return c.TakesEveryPod || slices.ContainsFunc(c.store.Table(store.NodeKind).List(""), func(o olmcore.Object) bool { return offers(spec, o.(*corev1.Node)) })
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -69,22 +70,22 @@ func (s Serving) Check() error {
 			problems = append(problems, fmt.Errorf("%s: %s: %w", olmcore.KeyOf(o), webhook, err))
 		}
 	}
-	for _, o := range c.tables[mutatingKind].list("") {
+	for _, o := range c.store.Table(mutatingKind).List("") {
 		for _, hook := range o.(*admissionregistrationv1.MutatingWebhookConfiguration).Webhooks {
 			check(o, hook.Name, addressOf(hook.ClientConfig))
 		}
 	}
-	for _, o := range c.tables[validatingKind].list("") {
+	for _, o := range c.store.Table(validatingKind).List("") {
 		for _, hook := range o.(*admissionregistrationv1.ValidatingWebhookConfiguration).Webhooks {
 			check(o, hook.Name, addressOf(hook.ClientConfig))
 		}
 	}
-	for _, o := range c.tables[crdKind].list("") {
+	for _, o := range c.store.Table(store.CRDKind).List("") {
 		if conversion := conversionOf(o.(*customResourceDefinition)); conversion != nil {
-			check(o, "conversion", addressOf(conversion.client()))
+			check(o, "conversion", addressOf(clientOf(conversion)))
 		}
 	}
-	for _, o := range c.tables[apiServiceKind].list("") {
+	for _, o := range c.store.Table(store.APIServiceKind).List("") {
 		spec := o.(*apiregistrationv1.APIService).Spec
 		if spec.Service != nil && !spec.InsecureSkipTLSVerify {
 			check(o, "APIService", address{
@@ -133,7 +134,7 @@ func (c *Cluster) reach(at address) error {
 }
 
 func (c *Cluster) connect(at address, port int32, host string) error {
-	service := lookup[*corev1.Service](c, serviceKind, at.service.Namespace, at.service.Name)
+	service := store.Get[*corev1.Service](c.store, store.ServiceKind, at.service.Namespace, at.service.Name)
 	if service == nil {
 		return fmt.Errorf("service %q not found", at.service.Name)
 	}
@@ -164,12 +165,12 @@ func (c *Cluster) endpoints(service *corev1.Service) (deployments []*appsv1.Depl
 		return nil, nil
 	}
 	selector := &metav1.LabelSelector{MatchLabels: service.Spec.Selector}
-	for _, o := range c.tables[deploymentKind].list(service.Namespace) {
+	for _, o := range c.store.Table(store.DeploymentKind).List(service.Namespace) {
 		if d := o.(*appsv1.Deployment); d.Status.AvailableReplicas > 0 && matches(selector, d.Spec.Template.Labels) {
 			deployments = append(deployments, d)
 		}
 	}
-	for _, o := range c.tables[podKind].list(service.Namespace) {
+	for _, o := range c.store.Table(store.PodKind).List(service.Namespace) {
 		if pod := o.(*corev1.Pod); podReady(pod) && matches(selector, pod.Labels) {
 			pods = append(pods, pod)
 		}
@@ -199,7 +200,7 @@ func (c *Cluster) certificateOf(namespace string, pod *corev1.PodSpec) (found *c
 		if v.Secret == nil {
 			continue
 		}
-		secret := lookup[*corev1.Secret](c, secretKind, namespace, v.Secret.SecretName)
+		secret := store.Get[*corev1.Secret](c.store, store.SecretKind, namespace, v.Secret.SecretName)
 		if secret == nil || len(secret.Data[corev1.TLSCertKey]) == 0 {
 			continue
 		}

@@ -15,42 +15,43 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/fake/internal/content"
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // validate checks what the API server checks and OLM can run into: metadata of every kind, and of some kinds the fields
 // that make a write Invalid. current is nil for a new object.
-func (c *Cluster) validate(k *kind, next, current olmcore.Object) error {
+func (c *Cluster) validate(k *store.Kind, next, current olmcore.Object) error {
 	metadata := field.NewPath("metadata")
-	problems := validation.ValidateObjectMetaAccessor(next, k.namespaced, k.nameRule(), metadata)
+	problems := validation.ValidateObjectMetaAccessor(next, k.Namespaced, nameRule(k), metadata)
 	if current != nil && current.GetDeletionTimestamp() != nil {
 		problems = append(problems, validation.ValidateNoNewFinalizers(next.GetFinalizers(), current.GetFinalizers(), metadata.Child("finalizers"))...)
 	}
-	problems = append(problems, k.finalizerProblems(next.GetFinalizers(), metadata.Child("finalizers"))...)
+	problems = append(problems, finalizerProblems(k, next.GetFinalizers(), metadata.Child("finalizers"))...)
 	problems = append(problems, content.Changes(next, current)...)
 	problems = append(problems, content.Problems(next, current)...)
 	if len(problems) > 0 {
-		return apierrors.NewInvalid(k.groupKind(), next.GetName(), problems)
+		return apierrors.NewInvalid(k.GroupKind(), next.GetName(), problems)
 	}
 	return nil
 }
 
-func (k *kind) nameRule() validation.ValidateNameFunc {
+func nameRule(k *store.Kind) validation.ValidateNameFunc {
 	switch {
-	case k.gvk.Group == rbacv1.GroupName:
+	case k.GVK.Group == rbacv1.GroupName:
 		return pathSegment
-	case k.role == roleNamespace:
+	case k.GroupKind() == store.NamespaceKind:
 		return validation.NameIsDNSLabel
-	case k.role == roleService:
+	case k.GroupKind() == store.ServiceKind:
 		return validation.NameIsDNS1035Label // as before Kubernetes 1.34; later ones also take a digit first
 	}
 	return validation.NameIsDNSSubdomain
 }
 
 // finalizerProblems: the kinds of Kubernetes itself take a finalizer without a domain only when it is one of their own.
-func (k *kind) finalizerProblems(finalizers []string, at *field.Path) (problems field.ErrorList) {
+func finalizerProblems(k *store.Kind, finalizers []string, at *field.Path) (problems field.ErrorList) {
 	switch {
-	case k.custom, k.gvk.Group == "operators.coreos.com", k.gvk.Group == apiextensionsv1.GroupName, k.gvk.Group == apiregistrationv1.GroupName:
+	case k.Custom, k.GVK.Group == "operators.coreos.com", k.GVK.Group == apiextensionsv1.GroupName, k.GVK.Group == apiregistrationv1.GroupName:
 		return nil
 	}
 	for i, f := range finalizers {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -26,7 +27,7 @@ type View struct {
 
 	name    string
 	cluster *Cluster
-	tables  map[schema.GroupKind]*table
+	tables  map[schema.GroupKind]*store.Table
 	// seen counts, for each kind, the events that the view has taken in.
 	seen map[schema.GroupKind]int
 	// moves counts what changed the view.
@@ -40,7 +41,7 @@ type eventLog struct {
 }
 
 type change struct {
-	kind      *kind
+	kind      *store.Kind
 	old, next olmcore.Object // next is nil for a removal
 }
 
@@ -68,11 +69,11 @@ func (v *View) Close() {
 // Restart makes the view start afresh at the present, as a controller that starts lists everything.
 func (v *View) Restart() {
 	v.moves++
-	v.tables = map[schema.GroupKind]*table{}
+	v.tables = map[schema.GroupKind]*store.Table{}
 	v.seen = map[schema.GroupKind]int{}
-	for k, t := range v.cluster.tables {
-		if t.count > 0 {
-			v.tables[k] = t.clone()
+	for k, t := range v.cluster.store.Tables() {
+		if t.Count() > 0 {
+			v.tables[k] = t.Clone()
 		}
 	}
 	for k, log := range v.cluster.logs {
@@ -111,14 +112,14 @@ func (v *View) next(k schema.GroupKind) bool {
 	v.moves++
 	t := v.tables[k]
 	if t == nil {
-		t = newTable(e.kind)
+		t = store.NewTable(e.kind)
 		v.tables[k] = t
 	}
-	t.kind = e.kind
+	t.Kind = e.kind
 	if e.next == nil {
-		t.remove(e.old.GetNamespace(), e.old.GetName())
+		t.Remove(e.old.GetNamespace(), e.old.GetName())
 	} else {
-		t.put(e.next)
+		t.Put(e.next)
 	}
 	if v.Watch != nil {
 		v.Watch(e.old, e.next)
@@ -140,7 +141,7 @@ func (v *View) Behind() []schema.GroupVersionKind {
 	var behind []schema.GroupVersionKind
 	for k, log := range v.cluster.logs {
 		if v.seen[k] < log.end() {
-			behind = append(behind, log.events[len(log.events)-1].kind.gvk)
+			behind = append(behind, log.events[len(log.events)-1].kind.GVK)
 		}
 	}
 	slices.SortFunc(behind, func(a, b schema.GroupVersionKind) int {
@@ -155,7 +156,7 @@ func (v *View) Get(_ context.Context, gvk schema.GroupVersionKind, namespace, na
 	if err != nil {
 		return nil, err
 	}
-	return t.read(gvk, namespace, name)
+	return t.Read(gvk, namespace, name)
 }
 
 // List implements olmcore.Reader.
@@ -164,34 +165,34 @@ func (v *View) List(_ context.Context, gvk schema.GroupVersionKind, namespace st
 	if err != nil {
 		return nil, err
 	}
-	return t.readAll(gvk, namespace, selector), nil
+	return t.ReadAll(gvk, namespace, selector), nil
 }
 
 // table returns the view's own contents of a kind. Which kinds are served is
 // discovery, not cached content: there a view is never behind.
-func (v *View) table(gvk schema.GroupVersionKind) (*table, error) {
-	served, err := v.cluster.table(gvk)
+func (v *View) table(gvk schema.GroupVersionKind) (*store.Table, error) {
+	served, err := v.cluster.store.Served(gvk)
 	if err != nil {
 		return nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 	}
 	if t := v.tables[gvk.GroupKind()]; t != nil {
 		return t, nil
 	}
-	return newTable(served.kind), nil
+	return store.NewTable(served.Kind), nil
 }
 
 // record logs a change when some view may need it.
-func (c *Cluster) record(t *table, current, next olmcore.Object) {
+func (c *Cluster) record(t *store.Table, current, next olmcore.Object) {
 	if len(c.views) == 0 {
 		return
 	}
-	k := t.kind.groupKind()
+	k := t.Kind.GroupKind()
 	log := c.logs[k]
 	if log == nil {
 		log = &eventLog{}
 		c.logs[k] = log
 	}
-	log.events = append(log.events, change{t.kind, current, next})
+	log.events = append(log.events, change{t.Kind, current, next})
 	if len(log.events) < 2*maxLag {
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -54,7 +55,7 @@ var (
 
 // write is one that admission webhooks are asked about.
 type write struct {
-	kind        *kind
+	kind        *store.Kind
 	operation   admissionregistrationv1.OperationType
 	subresource string
 	old, next   olmcore.Object
@@ -70,7 +71,7 @@ func (w *write) object() olmcore.Object {
 
 // asksWebhooks reports whether there are any: without, a write costs nothing more.
 func (c *Cluster) asksWebhooks(kind schema.GroupKind) bool {
-	return c.Webhooks != nil && c.tables[kind].count > 0
+	return c.Webhooks != nil && c.store.Table(kind).Count() > 0
 }
 
 // mutate returns the object of a write as the mutating webhooks want it.
@@ -78,7 +79,7 @@ func (c *Cluster) mutate(w write) (olmcore.Object, error) {
 	if !c.asksWebhooks(mutatingKind) {
 		return w.next, nil
 	}
-	for _, o := range c.tables[mutatingKind].list("") {
+	for _, o := range c.store.Table(mutatingKind).List("") {
 		for _, hook := range o.(*admissionregistrationv1.MutatingWebhookConfiguration).Webhooks {
 			answer, err := c.ask(w, admissionregistrationv1.ValidatingWebhook{ // which has all of the fields that count
 				Name: hook.Name, ClientConfig: hook.ClientConfig, Rules: hook.Rules, FailurePolicy: hook.FailurePolicy,
@@ -90,13 +91,13 @@ func (c *Cluster) mutate(w write) (olmcore.Object, error) {
 			if answer.New == nil || w.next == nil {
 				continue
 			}
-			next, err := w.kind.canonical(answer.New)
+			next, err := w.kind.Canonical(answer.New)
 			if err != nil {
 				return nil, err
 			}
 			next.SetNamespace(w.next.GetNamespace())
 			next.SetName(w.next.GetName())
-			keepServerMetadata(next, w.next)
+			store.KeepServerMetadata(next, w.next)
 			w.next = next
 		}
 	}
@@ -108,7 +109,7 @@ func (c *Cluster) validated(w write) error {
 	if !c.asksWebhooks(validatingKind) {
 		return nil
 	}
-	for _, o := range c.tables[validatingKind].list("") {
+	for _, o := range c.store.Table(validatingKind).List("") {
 		for _, hook := range o.(*admissionregistrationv1.ValidatingWebhookConfiguration).Webhooks {
 			if _, err := c.ask(w, hook); err != nil {
 				return err
@@ -160,7 +161,7 @@ func own(o olmcore.Object) olmcore.Object {
 
 // matchesWrite reports whether a webhook is to be asked about a write.
 func (c *Cluster) matchesWrite(w write, hook admissionregistrationv1.ValidatingWebhook) (bool, error) {
-	if w.kind.gvk.Group == admissionregistrationv1.GroupName || !slices.ContainsFunc(hook.Rules, w.isOf) {
+	if w.kind.GVK.Group == admissionregistrationv1.GroupName || !slices.ContainsFunc(hook.Rules, w.isOf) {
 		return false, nil // a webhook could refuse its own removal
 	}
 	objects, err := metav1.LabelSelectorAsSelector(orEverything(hook.ObjectSelector))
@@ -175,12 +176,12 @@ func (c *Cluster) matchesWrite(w write, hook admissionregistrationv1.ValidatingW
 		return err == nil, err
 	}
 	switch {
-	case w.kind.role == roleNamespace:
+	case w.kind.GroupKind() == store.NamespaceKind:
 		return selects(namespaces, w.object()), nil
-	case !w.kind.namespaced:
+	case !w.kind.Namespaced:
 		return true, nil
 	}
-	namespace := lookup[*corev1.Namespace](c, namespaceKind, "", w.object().GetNamespace())
+	namespace := store.Get[*corev1.Namespace](c.store, store.NamespaceKind, "", w.object().GetNamespace())
 	return namespace != nil && selects(namespaces, namespace), nil
 }
 
@@ -198,18 +199,18 @@ func selects(s labels.Selector, o olmcore.Object) bool {
 
 // isOf reports whether a rule is about a write. All served versions of a resource are equivalent.
 func (w *write) isOf(rule admissionregistrationv1.RuleWithOperations) bool {
-	resource, all := w.kind.resource, "*"
+	resource, all := w.kind.Resource, "*"
 	if w.subresource != "" {
 		resource, all = resource+"/"+w.subresource, "*/"+w.subresource
 	}
 	return namesAny(rule.Operations, w.operation, admissionregistrationv1.OperationAll) &&
-		namesAny(rule.APIGroups, w.kind.gvk.Group, "*") &&
-		(slices.Contains(rule.APIVersions, "*") || namesAny(rule.APIVersions, w.kind.versions...)) &&
-		namesAny(rule.Resources, resource, all, w.kind.resource+"/*", "*/*") && w.inScope(rule.Scope)
+		namesAny(rule.APIGroups, w.kind.GVK.Group, "*") &&
+		(slices.Contains(rule.APIVersions, "*") || namesAny(rule.APIVersions, w.kind.Versions...)) &&
+		namesAny(rule.Resources, resource, all, w.kind.Resource+"/*", "*/*") && w.inScope(rule.Scope)
 }
 
 func (w *write) inScope(scope *admissionregistrationv1.ScopeType) bool {
-	return scope == nil || *scope == admissionregistrationv1.AllScopes || (*scope == admissionregistrationv1.NamespacedScope) == w.kind.namespaced
+	return scope == nil || *scope == admissionregistrationv1.AllScopes || (*scope == admissionregistrationv1.NamespacedScope) == w.kind.Namespaced
 }
 
 func namesAny[T comparable](list []T, names ...T) bool {
@@ -217,16 +218,16 @@ func namesAny[T comparable](list []T, names ...T) bool {
 }
 
 // converts reports whether a webhook converts between a version and the stored one; otherwise nothing else changes.
-func (c *Cluster) converts(k *kind, version string) bool {
-	return c.Webhooks != nil && k.conversion != nil && version != "" && version != k.gvk.Version
+func (c *Cluster) converts(k *store.Kind, version string) bool {
+	return c.Webhooks != nil && k.Conversion != nil && version != "" && version != k.GVK.Version
 }
 
 // convert asks the conversion webhook of a kind for objects in another version.
-func (c *Cluster) convert(k *kind, objects []olmcore.Object, version string) ([]olmcore.Object, error) {
+func (c *Cluster) convert(k *store.Kind, objects []olmcore.Object, version string) ([]olmcore.Object, error) {
 	if len(objects) == 0 {
 		return nil, nil
 	}
-	call := WebhookCall{Name: k.resource + "." + k.gvk.Group, Client: k.conversion.client(), Version: version}
+	call := WebhookCall{Name: k.Resource + "." + k.GVK.Group, Client: clientOf(k.Conversion), Version: version}
 	for _, o := range objects {
 		call.Objects = append(call.Objects, own(o))
 	}
@@ -240,11 +241,8 @@ func (c *Cluster) convert(k *kind, objects []olmcore.Object, version string) ([]
 	return answer.Objects, nil
 }
 
-// conversion is the webhook that converts a custom kind.
-type conversion apiextensionsv1.WebhookConversion
-
-// client is where the webhook is, in the type that admission webhooks have.
-func (w *conversion) client() (client admissionregistrationv1.WebhookClientConfig) {
+// clientOf returns the address of a conversion webhook, in the type that admission webhooks have.
+func clientOf(w *apiextensionsv1.WebhookConversion) (client admissionregistrationv1.WebhookClientConfig) {
 	if w.ClientConfig == nil {
 		return client
 	}
@@ -255,9 +253,9 @@ func (w *conversion) client() (client admissionregistrationv1.WebhookClientConfi
 	return client
 }
 
-func conversionOf(crd *customResourceDefinition) *conversion {
+func conversionOf(crd *customResourceDefinition) *apiextensionsv1.WebhookConversion {
 	if crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
 		return nil
 	}
-	return (*conversion)(crd.Spec.Conversion.Webhook)
+	return crd.Spec.Conversion.Webhook
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -26,9 +27,9 @@ func (c *Cluster) step() (workqueue.Task, bool) {
 		if !due {
 			return workqueue.Task{}, false
 		}
-		before := c.version
+		before := c.store.Version()
 		c.run(t)
-		if c.version != before {
+		if c.store.Version() != before {
 			return t, true
 		}
 	}
@@ -37,7 +38,7 @@ func (c *Cluster) step() (workqueue.Task, bool) {
 // Settle steps until nothing changes any more at this instant. The error names
 // what still changes after a number of steps that no world of this size needs.
 func (c *Cluster) Settle() error {
-	limit := 1000 + 100*len(c.uids)
+	limit := 1000 + 100*c.store.Len()
 	for range limit {
 		if !c.Step() {
 			return nil
@@ -97,36 +98,36 @@ func (c *Cluster) run(t workqueue.Task) {
 }
 
 // notify queues what a change may cause.
-func (c *Cluster) notify(t *table, current, next olmcore.Object) {
+func (c *Cluster) notify(t *store.Table, current, next olmcore.Object) {
 	o := next
 	if o == nil {
 		o = current
 	}
-	key := olmcore.Key{Group: t.kind.gvk.Group, Kind: t.kind.gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+	key := olmcore.Key{Group: t.Kind.GVK.Group, Kind: t.Kind.GVK.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	c.notifyCollector(key, current, next)
 	c.notifyNamespace(key, next)
-	switch t.kind.role {
-	case roleNamespace:
+	switch t.Kind.GroupKind() {
+	case store.NamespaceKind:
 		c.queue.Add(workqueue.Namespaces, key)
-	case roleNode:
+	case store.NodeKind:
 		c.notifyNode(key, next)
-	case rolePod:
+	case store.PodKind:
 		c.queue.Add(workqueue.Pods, key)
-	case roleDeployment:
+	case store.DeploymentKind:
 		c.queue.Add(workqueue.Deployments, key)
-		c.enqueueAll(workqueue.APIServices, apiServiceKind, "")
-	case roleCRD:
+		c.enqueueAll(workqueue.APIServices, store.APIServiceKind, "")
+	case store.CRDKind:
 		c.serveCRD(current, next)
 		c.queue.Add(workqueue.CRDs, key)
-	case roleServiceAccount:
-		c.enqueueAll(workqueue.Deployments, deploymentKind, key.Namespace)
-	case roleService:
-		c.enqueueAll(workqueue.APIServices, apiServiceKind, "")
-	case roleAPIService:
+	case store.ServiceAccountKind:
+		c.enqueueAll(workqueue.Deployments, store.DeploymentKind, key.Namespace)
+	case store.ServiceKind:
+		c.enqueueAll(workqueue.APIServices, store.APIServiceKind, "")
+	case store.APIServiceKind:
 		c.queue.Add(workqueue.APIServices, key)
-	case roleNone:
-		if t.kind.custom && next == nil {
-			c.notifyCRDOf(t.kind)
+	default:
+		if t.Kind.Custom && next == nil {
+			c.notifyCRDOf(t.Kind)
 		}
 	}
 }
@@ -136,14 +137,14 @@ func (c *Cluster) notifyNamespace(key olmcore.Key, next olmcore.Object) {
 	if key.Namespace == "" {
 		return
 	}
-	namespace := lookup[*corev1.Namespace](c, namespaceKind, "", key.Namespace)
+	namespace := store.Get[*corev1.Namespace](c.store, store.NamespaceKind, "", key.Namespace)
 	if namespace != nil && namespace.DeletionTimestamp != nil {
 		c.queue.Add(workqueue.Namespaces, olmcore.Key{Kind: "Namespace", Name: key.Namespace})
 	}
 }
 
 func (c *Cluster) enqueueAll(who workqueue.Controller, kind schema.GroupKind, namespace string) {
-	for _, o := range c.tables[kind].list(namespace) {
+	for _, o := range c.store.Table(kind).List(namespace) {
 		c.queue.Add(who, olmcore.KeyOf(o))
 	}
 }

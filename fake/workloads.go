@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -27,16 +28,16 @@ func (c *Cluster) Deployment(namespace, name string) Deployment {
 func (d Deployment) Break(message string) {
 	setZero(&message, "Deployment does not have minimum availability.")
 	d.cluster.broken[d.key] = message
-	d.cluster.enqueueAll(workqueue.Deployments, deploymentKind, d.key.Namespace)
+	d.cluster.enqueueAll(workqueue.Deployments, store.DeploymentKind, d.key.Namespace)
 }
 
 // Heal undoes Break, and ends the failure of a loaded Deployment.
 func (d Deployment) Heal() {
 	delete(d.cluster.broken, d.key)
-	if o := lookup[*appsv1.Deployment](d.cluster, deploymentKind, d.key.Namespace, d.key.Name); o != nil {
+	if o := store.Get[*appsv1.Deployment](d.cluster.store, store.DeploymentKind, d.key.Namespace, d.key.Name); o != nil {
 		delete(d.cluster.held, o.UID)
 	}
-	d.cluster.enqueueAll(workqueue.Deployments, deploymentKind, d.key.Namespace)
+	d.cluster.enqueueAll(workqueue.Deployments, store.DeploymentKind, d.key.Namespace)
 }
 
 // Job is a Job of a Cluster, by namespace and name.

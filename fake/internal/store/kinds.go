@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fake
+package store
 
 import (
 	"reflect"
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,64 +16,45 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// kind is what the cluster knows about one group and kind.
-type kind struct {
-	// gvk carries the version that objects are stored in.
-	gvk      schema.GroupVersionKind
-	resource string
-	// versions that are served, the stored one among them unless a CRD says so.
-	versions   []string
-	namespaced bool
-	// status: the kind has a status subresource.
-	status bool
-	// generation: the API server counts changes of the spec.
-	generation bool
-	// statusField is the index of the Status field of the Go type, -1 without.
-	statusField int
+// Kind describes one group and kind that the API server serves.
+type Kind struct {
+	// GVK contains the version in which objects are stored.
+	GVK schema.GroupVersionKind
+	// Resource is the plural name.
+	Resource string
+	// Versions are the served versions, including the stored one unless the CRD does not serve it.
+	Versions   []string
+	Namespaced bool
+	// HasStatus reports whether the kind has a status subresource.
+	HasStatus bool
+	// HasGeneration reports whether the API server counts changes of the spec.
+	HasGeneration bool
+	// Custom reports whether the kind was added by a CRD, Serve or Load.
+	Custom bool
+	// Terminating reports whether the CRD is being deleted, so that no object can be created.
+	Terminating bool
+	// Defaults are those of the CRD's schema. Nil means none.
+	Defaults *defaults.Schema
+	// Conversion is the webhook that converts between the versions. Nil means none.
+	Conversion *apiextensionsv1.WebhookConversion
+
+	statusField int // the index of the Status field of goType, or -1
 	goType      reflect.Type
-	// custom: a CRD, Serve or Load brought the kind in.
-	custom bool
-	// terminating: the CRD is being deleted, so nothing new may be created.
-	terminating bool
-	// defaults are those of the CRD's schema; nil when it has none.
-	defaults *defaults.Schema
-	// conversion is the webhook that converts between the versions; nil without.
-	conversion *conversion
-	role       role
 }
 
-// role says which simulated controllers care about a kind.
-type role uint8
-
-const (
-	roleNone role = iota
-	roleNamespace
-	roleNode
-	rolePod
-	roleDeployment
-	roleCRD
-	roleServiceAccount
-	roleService
-	roleAPIService
-)
-
+// The kinds with a meaning of their own in the simulation.
 var (
-	namespaceKind      = schema.GroupKind{Kind: "Namespace"}
-	nodeKind           = schema.GroupKind{Kind: "Node"}
-	podKind            = schema.GroupKind{Kind: "Pod"}
-	secretKind         = schema.GroupKind{Kind: "Secret"}
-	serviceKind        = schema.GroupKind{Kind: "Service"}
-	serviceAccountKind = schema.GroupKind{Kind: "ServiceAccount"}
-	deploymentKind     = schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	crdKind            = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	apiServiceKind     = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
-	pdbKind            = schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}
+	NamespaceKind      = schema.GroupKind{Kind: "Namespace"}
+	NodeKind           = schema.GroupKind{Kind: "Node"}
+	PodKind            = schema.GroupKind{Kind: "Pod"}
+	SecretKind         = schema.GroupKind{Kind: "Secret"}
+	ServiceKind        = schema.GroupKind{Kind: "Service"}
+	ServiceAccountKind = schema.GroupKind{Kind: "ServiceAccount"}
+	DeploymentKind     = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	CRDKind            = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	APIServiceKind     = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
+	PDBKind            = schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}
 )
-
-var roles = map[schema.GroupKind]role{
-	namespaceKind: roleNamespace, nodeKind: roleNode, podKind: rolePod, deploymentKind: roleDeployment,
-	crdKind: roleCRD, serviceAccountKind: roleServiceAccount, serviceKind: roleService, apiServiceKind: roleAPIService,
-}
 
 // builtin lists the kinds that every cluster serves: those of Kubernetes and
 // those of OLM. Versions are separated by commas, the stored one first.
@@ -117,17 +99,17 @@ var plurals = map[string]string{
 	"ValidatingAdmissionPolicy": "validatingadmissionpolicies", "CSIStorageCapacity": "csistoragecapacities",
 }
 
-func builtinKinds() []*kind {
-	var kinds []*kind
+func builtinKinds() []*Kind {
+	var kinds []*Kind
 	for _, b := range builtin {
 		versions := strings.Split(b.versions, ",")
 		for i, list := range []string{b.namespaced, b.cluster} {
 			for _, name := range strings.Fields(list) {
 				gvk := schema.GroupVersionKind{Group: b.group, Version: versions[0], Kind: name}
-				k := newKind(gvk, versions, i == 0)
-				k.generation = name == "Pod" || slices.Contains(countingGroups, b.group)
+				k := NewKind(gvk, versions, i == 0)
+				k.HasGeneration = name == "Pod" || slices.Contains(countingGroups, b.group)
 				if k.goType == nil {
-					k.status = slices.Contains(untypedStatus, name)
+					k.HasStatus = slices.Contains(untypedStatus, name)
 				}
 				kinds = append(kinds, k)
 			}
@@ -136,11 +118,12 @@ func builtinKinds() []*kind {
 	return kinds
 }
 
-func newKind(gvk schema.GroupVersionKind, versions []string, namespaced bool) *kind {
-	k := &kind{gvk: gvk, versions: versions, namespaced: namespaced, statusField: -1, role: roles[gvk.GroupKind()]}
-	k.resource = plurals[gvk.Kind]
-	if k.resource == "" {
-		k.resource = strings.ToLower(gvk.Kind) + "s"
+// NewKind returns a kind that stores objects in the version of gvk.
+func NewKind(gvk schema.GroupVersionKind, versions []string, namespaced bool) *Kind {
+	k := &Kind{GVK: gvk, Versions: versions, Namespaced: namespaced, statusField: -1}
+	k.Resource = plurals[gvk.Kind]
+	if k.Resource == "" {
+		k.Resource = strings.ToLower(gvk.Kind) + "s"
 	}
 	o := olmcore.NewObject(gvk)
 	if _, untyped := o.(*unstructured.Unstructured); untyped {
@@ -148,41 +131,59 @@ func newKind(gvk schema.GroupVersionKind, versions []string, namespaced bool) *k
 	}
 	k.goType = reflect.TypeOf(o).Elem()
 	if field, ok := k.goType.FieldByName("Status"); ok {
-		k.statusField, k.status = field.Index[0], true
+		k.statusField, k.HasStatus = field.Index[0], true
 	}
 	return k
 }
 
-func (k *kind) serves(version string) bool {
-	return version == "" || slices.Contains(k.versions, version)
+// Serves reports whether a version is served. The empty version stands for the stored one.
+func (k *Kind) Serves(version string) bool {
+	return version == "" || slices.Contains(k.Versions, version)
 }
 
-func (k *kind) groupResource() schema.GroupResource {
-	return schema.GroupResource{Group: k.gvk.Group, Resource: k.resource}
+// GroupResource returns the group and plural name.
+func (k *Kind) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: k.GVK.Group, Resource: k.Resource}
 }
 
-func (k *kind) groupKind() schema.GroupKind { return k.gvk.GroupKind() }
+// GroupKind returns the group and kind.
+func (k *Kind) GroupKind() schema.GroupKind { return k.GVK.GroupKind() }
 
-func (c *Cluster) table(gvk schema.GroupVersionKind) (*table, error) {
-	if t := c.tables[gvk.GroupKind()]; t != nil && t.kind.serves(gvk.Version) {
+func (s *Store) Served(gvk schema.GroupVersionKind) (*Table, error) {
+	if t := s.tables[gvk.GroupKind()]; t != nil && t.Kind.Serves(gvk.Version) {
 		return t, nil
 	}
 	return nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-func (c *Cluster) resourceOf(target olmcore.Ref) schema.GroupResource {
-	if t := c.tables[target.GVK().GroupKind()]; t != nil {
-		return t.kind.groupResource()
+func (s *Store) Resource(target olmcore.Ref) schema.GroupResource {
+	if t := s.tables[target.GVK().GroupKind()]; t != nil {
+		return t.Kind.GroupResource()
 	}
 	return schema.GroupResource{Group: target.GVK().Group, Resource: strings.ToLower(target.Kind)}
 }
 
-// applyDefaults fills the omitted fields of an object.
-func (k *kind) applyDefaults(o olmcore.Object) {
+// ApplyDefaults fills the omitted fields of an object.
+func (k *Kind) ApplyDefaults(o olmcore.Object) {
 	defaults.Apply(o)
-	if k.custom {
-		k.defaults.Apply(o)
+	if k.Custom {
+		k.Defaults.Apply(o)
 	} else {
-		defaults.OLM(k.gvk).Apply(o)
+		defaults.OLM(k.GVK).Apply(o)
 	}
 }
+
+func (s *Store) Serve(gvk schema.GroupVersionKind, namespaced bool) {
+	if t := s.tables[gvk.GroupKind()]; t != nil {
+		if t.Kind.Custom && !t.Kind.Serves(gvk.Version) {
+			t.Kind.Versions = append(t.Kind.Versions, gvk.Version)
+		}
+		return
+	}
+	k := NewKind(gvk, []string{gvk.Version}, namespaced)
+	k.Custom, k.HasStatus, k.HasGeneration = true, true, true
+	s.tables[gvk.GroupKind()] = NewTable(k)
+}
+
+// IsTyped reports whether the library has a Go type for the kind.
+func (k *Kind) IsTyped() bool { return k.goType != nil }
