@@ -12,6 +12,7 @@ import (
 
 	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // create is the API server's POST.
@@ -253,7 +254,7 @@ func patched(k *store.Kind, a olmcore.Action, current olmcore.Object) (olmcore.O
 	if err != nil {
 		return nil, err
 	}
-	applied, err := record.Action(current)
+	applied, err := decode.Action(record, current)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}

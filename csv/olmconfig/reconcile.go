@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/copied"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -60,11 +61,11 @@ const (
 // Differs: OLM compares the number of copies with the number of namespaces. This library compares the names of the
 // namespaces.
 func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
+	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }
 
 func decide(in *Input) olmcore.Result {
-	lists := olmcore.UnreadLists()
+	lists := inputs.UnreadLists()
 	in.lists(&lists)
 	switch {
 	case in.OLMConfig.DeletionTimestamp != nil:

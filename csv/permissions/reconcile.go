@@ -11,6 +11,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/csv/internal/refused"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -27,7 +28,7 @@ const conflictPace = time.Minute
 // ensureClusterRolesForCSV.
 // Differs: see docs/deviations.md.
 func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
+	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 
 // Assess returns all Diagnostics about a ClusterServiceVersion. They include those that Reconcile returns only together

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Schema contains the defaults of a CRD's schema. A nil Schema has no defaults.
@@ -87,6 +88,6 @@ func (d *Schema) Apply(o olmcore.Object) {
 	}
 	if m, err := olmcore.ToMap(o); err == nil && d.fill(m) {
 		// An object with the defaults of its own schema can be decoded.
-		_ = olmcore.FromMap(m, o)
+		_ = decode.FromMap(m, o)
 	}
 }

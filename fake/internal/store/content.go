@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Canonical returns a deep copy of o in the Go type and version that the kind is stored in.
@@ -40,7 +41,7 @@ func (k *Kind) converted(o olmcore.Object) (olmcore.Object, error) {
 		return nil, err
 	}
 	n := olmcore.NewObject(k.GVK)
-	return n, olmcore.FromMap(m, n)
+	return n, decode.FromMap(m, n)
 }
 
 // DeepCopy returns a deep copy of an object. It returns an error for untyped content with Go values that no JSON decoder
