@@ -21,7 +21,7 @@ func (c *Cluster) assign(o olmcore.Object) {
 	switch o := o.(type) {
 	case *corev1.Service:
 		if o.Spec.ClusterIP == "" && o.Spec.Type != corev1.ServiceTypeExternalName {
-			o.Spec.ClusterIP = c.nextIP("10.96")
+			o.Spec.ClusterIP = c.store.NextIP("10.96")
 		}
 		if len(o.Spec.ClusterIPs) == 0 && o.Spec.ClusterIP != "" {
 			o.Spec.ClusterIPs = []string{o.Spec.ClusterIP}
@@ -83,24 +83,15 @@ func tokenVolume(name string) corev1.Volume {
 	}}}
 }
 
-func (c *Cluster) nextIP(prefix string) string {
-	c.lastIP++
-	return fmt.Sprintf("%s.%d.%d", prefix, c.lastIP/250%250, c.lastIP%250+1)
-}
-
 // admitPod refuses a Pod whose ServiceAccount does not exist, as the admission
 // plugin does. The account "default" always exists.
 func (c *Cluster) admitPod(o olmcore.Object) error {
 	pod, ok := o.(*corev1.Pod)
-	if !ok || c.hasServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName) {
+	if !ok || c.store.HasServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName) {
 		return nil
 	}
 	return apierrors.NewForbidden(c.store.Table(store.PodKind).Kind.GroupResource(), pod.Name,
 		fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", pod.Namespace, pod.Spec.ServiceAccountName, pod.Spec.ServiceAccountName))
-}
-
-func (c *Cluster) hasServiceAccount(namespace, name string) bool {
-	return name == "" || name == "default" || c.store.Table(store.ServiceAccountKind).Get(namespace, name) != nil
 }
 
 func setDefault[T any](field **T, value T) {

@@ -12,7 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/fake/internal/caches"
+	"github.com/olmcore/olm/fake/internal/kubelet"
 	"github.com/olmcore/olm/fake/internal/store"
+	"github.com/olmcore/olm/fake/internal/workloads"
 	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -21,66 +24,48 @@ import (
 // relies on, which run only when Step or Settle is called. It implements olmcore.Reader and olmcore.Executor. It is not
 // safe for concurrent use. Set the exported fields before the first write.
 type Cluster struct {
-	// AutoCreateNamespaces makes a write to a namespace that does not exist create
-	// it first. Otherwise such a write is NotFound, as on an API server.
+	// AutoCreateNamespaces makes a write to a namespace that does not exist create the namespace first. Otherwise such a
+	// write returns a NotFound error, as on an API server.
 	AutoCreateNamespaces bool
-	// TakesEveryPod lets any node run any Pod, whatever that asks of nodes, as where the nodes of a cluster are not known.
+	// TakesEveryPod lets any node run any Pod, regardless of its requirements. Use it if the nodes of the cluster are not
+	// known.
 	TakesEveryPod bool
-	// Authorize decides whether an action may run under its identity; nil allows
-	// everything. The error is returned as it is, usually apierrors.NewForbidden.
+	// Authorize returns an error, usually apierrors.NewForbidden, if an action may not run under its identity. Do returns
+	// the error unchanged. Nil allows everything.
 	Authorize func(as *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error
-	// Webhooks answers the API server's calls to webhooks; an error means that the call failed. nil: none is called.
-	// Serving makes such a function.
+	// Webhooks answers the calls of the API server to webhooks. An error means that the call failed. If Webhooks is nil, no
+	// webhook is called. Serving makes such a function.
 	Webhooks func(call WebhookCall) (WebhookAnswer, error)
 
-	queue *workqueue.Queue
+	queue       *workqueue.Queue
+	store       *store.Store
+	images      *kubelet.Images
+	nodes       *kubelet.Nodes
+	deployments *workloads.Deployments
+	servers     *workloads.Servers
+	caches      *caches.Caches
+	faults      Faults
 
-	store    *store.Store
-	lastName uint64
-	lastIP   uint64
+	lastName uint64 // the last number in a generated name
 	// outside contains the UIDs of owners that loaded objects reference but that were not loaded. They exist in the
 	// cluster where the objects come from.
 	outside map[types.UID]bool
-
-	kubelets map[string]*kubelet
-	goneAt   map[string]time.Time // when a Node object went
-	images   map[string]image
-	held     map[types.UID]bool // loaded Pods and Deployments that stay as they are
-	broken   map[types.NamespacedName]string
-	// revisions of Deployments, by UID.
-	revisions map[types.UID]revision
-	started   map[types.UID]started // Deployments whose Pods mount something
-	// handshakes are those that succeeded.
-	handshakes handshakes
-
-	views  []*View
-	logs   map[schema.GroupKind]*eventLog
-	faults Faults
 }
 
 // NewCluster returns an empty cluster whose clock shows start.
 func NewCluster(start time.Time) *Cluster {
-	c := &Cluster{
-		queue:    workqueue.New(start),
-		outside:  map[types.UID]bool{},
-		kubelets: map[string]*kubelet{},
-		goneAt:   map[string]time.Time{},
-		images:   map[string]image{},
-		held:     map[types.UID]bool{},
-		broken:   map[types.NamespacedName]string{},
-
-		revisions: map[types.UID]revision{},
-		started:   map[types.UID]started{},
-
-		handshakes: handshakes{},
-		logs:       map[schema.GroupKind]*eventLog{},
-	}
+	c := &Cluster{queue: workqueue.New(start), outside: map[types.UID]bool{}}
 	c.store = store.New(c.queue.Now)
 	c.store.OnChange = c.changed
+	c.images = kubelet.NewImages(c.store, c.queue)
+	c.nodes = kubelet.New(c.store, c.queue, c.images, func() bool { return c.TakesEveryPod })
+	c.deployments = workloads.NewDeployments(c.store, c.queue, c.images, c.nodes)
+	c.servers = workloads.NewServers(c.store, c.deployments)
+	c.caches = caches.New(c.store)
 	return c
 }
 
-// Now returns the cluster's time.
+// Now returns the time of the cluster.
 func (c *Cluster) Now() time.Time { return c.queue.Now() }
 
 // ResourceVersion returns the resourceVersion of the last write, or "0" before the first. Two equal values mean that
@@ -89,7 +74,7 @@ func (c *Cluster) ResourceVersion() string { return strconv.FormatUint(c.store.V
 
 // changed is called after each change of an object.
 func (c *Cluster) changed(t *store.Table, current, next olmcore.Object) {
-	c.record(t, current, next)
+	c.caches.Record(t, current, next)
 	c.notify(t, current, next)
 }
 

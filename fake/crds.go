@@ -11,6 +11,7 @@ import (
 
 	"github.com/olmcore/olm/fake/internal/defaults"
 	"github.com/olmcore/olm/fake/internal/store"
+	"github.com/olmcore/olm/fake/internal/workloads"
 	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -46,7 +47,7 @@ func (c *Cluster) serveCRD(current, next olmcore.Object) {
 	k.Resource, k.Custom, k.HasGeneration = after.Spec.Names.Plural, true, true
 	k.HasStatus = storage.Subresources != nil && storage.Subresources.Status != nil
 	k.Terminating = after.DeletionTimestamp != nil
-	k.Conversion = conversionOf(after)
+	k.Conversion = workloads.ConversionOf(after)
 	if storage.Schema != nil {
 		k.Defaults = defaults.SchemaOf(storage.Schema.OpenAPIV3Schema)
 	}
@@ -173,7 +174,7 @@ func (c *Cluster) terminateCRD(crd *customResourceDefinition) {
 
 func (c *Cluster) setCRDCondition(s *apiextensionsv1.CustomResourceDefinitionStatus, kind apiextensionsv1.CustomResourceDefinitionConditionType, is bool, reason, message string) {
 	want := apiextensionsv1.CustomResourceDefinitionCondition{
-		Type: kind, Status: conditionStatus[apiextensionsv1.ConditionStatus](is), Reason: reason, Message: message, LastTransitionTime: olmcore.Timestamp(c.Now()),
+		Type: kind, Status: store.ConditionStatus[apiextensionsv1.ConditionStatus](is), Reason: reason, Message: message, LastTransitionTime: olmcore.Timestamp(c.Now()),
 	}
 	for i, have := range s.Conditions {
 		if have.Type != kind {
@@ -186,13 +187,6 @@ func (c *Cluster) setCRDCondition(s *apiextensionsv1.CustomResourceDefinitionSta
 		return
 	}
 	s.Conditions = append(s.Conditions, want)
-}
-
-func conditionStatus[T ~string](is bool) T {
-	if is {
-		return "True"
-	}
-	return "False"
 }
 
 func established(crd *customResourceDefinition) bool {

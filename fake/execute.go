@@ -10,6 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -56,7 +57,7 @@ func (c *Cluster) perform(a olmcore.Action) error {
 
 // delete is a DELETE of a user or a controller.
 func (c *Cluster) delete(target olmcore.Ref, grace *int64, policy metav1.DeletionPropagation) error {
-	if c.asksWebhooks(mutatingKind) || c.asksWebhooks(validatingKind) {
+	if c.asksWebhooks(store.MutatingKind) || c.asksWebhooks(store.ValidatingKind) {
 		t, current, err := c.store.Deletable(target)
 		if err == nil {
 			err = c.admit(write{kind: t.Kind, operation: admissionregistrationv1.Delete, old: current})

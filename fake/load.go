@@ -121,16 +121,10 @@ func (c *Cluster) loadNamespaceOf(k *store.Kind, o olmcore.Object) error {
 func (c *Cluster) loadState(o olmcore.Object) {
 	switch o := o.(type) {
 	case *corev1.Node:
-		c.kubelets[o.Name] = kubeletOf(o, c.Now())
+		c.nodes.Load(o)
 	case *corev1.Pod:
-		for _, status := range append(o.Status.InitContainerStatuses, o.Status.ContainerStatuses...) {
-			if w := status.State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
-				c.held[o.UID] = true
-			}
-		}
+		c.nodes.LoadPod(o)
 	case *appsv1.Deployment:
-		if progressing := findDeploymentCondition(o.Status.Conditions, appsv1.DeploymentProgressing); progressing != nil && progressing.Status == corev1.ConditionFalse {
-			c.held[o.UID] = true
-		}
+		c.deployments.Load(o)
 	}
 }

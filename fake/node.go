@@ -7,7 +7,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/olmcore/olm/fake/internal/kubelet"
 	"github.com/olmcore/olm/olmcore"
+)
+
+// Times of the simulated control plane, those of Kubernetes.
+const (
+	// NodeMonitorGrace is the time after which the Ready condition of a node whose kubelet does not answer turns Unknown.
+	NodeMonitorGrace = kubelet.NodeMonitorGrace
+	// OrphanQuarantine is the time after which a Pod whose node does not exist is garbage collected.
+	OrphanQuarantine = kubelet.OrphanQuarantine
 )
 
 // Node is a node of a Cluster, by name. The Node object and its kubelet need not exist yet. Every method except Create
@@ -22,7 +31,7 @@ func (c *Cluster) Node(name string) Node { return Node{c, name} }
 
 // Create creates a ready Linux node with the labels that a kubelet sets and those given.
 func (n Node) Create(labels map[string]string) error {
-	return n.cluster.create(n.cluster.newNode(n.name, labels))
+	return n.cluster.create(kubelet.NewNode(n.cluster.Now(), n.name, labels))
 }
 
 // Delete deletes the Node object, as a cloud controller does when the machine does not exist any more. The Pods of the
@@ -34,19 +43,14 @@ func (n Node) Delete() error {
 // Fail stops the kubelet, as a power failure does. After NodeMonitorGrace the Ready condition turns Unknown and the node
 // is tainted. The Pods of the node are then not ready and are marked for deletion after their toleration. They are not
 // removed, because no kubelet confirms their deletion.
-func (n Node) Fail() error {
-	return n.cluster.setKubelet(n.name, &kubelet{silentSince: n.cluster.Now()})
-}
+func (n Node) Fail() error { return n.cluster.nodes.Fail(n.name) }
 
 // SetNotReady makes the kubelet report that the node is not ready, for a reason such as "NetworkPluginNotReady". An
 // empty reason means "KubeletNotReady". The kubelet still confirms deletions.
-func (n Node) SetNotReady(reason string) error {
-	setZero(&reason, "KubeletNotReady")
-	return n.cluster.setKubelet(n.name, &kubelet{notReady: reason})
-}
+func (n Node) SetNotReady(reason string) error { return n.cluster.nodes.SetNotReady(n.name, reason) }
 
 // Heal undoes Fail and SetNotReady.
-func (n Node) Heal() error { return n.cluster.setKubelet(n.name, &kubelet{}) }
+func (n Node) Heal() error { return n.cluster.nodes.Heal(n.name) }
 
 // Cordon marks the node as unschedulable.
 func (n Node) Cordon() error {
@@ -64,7 +68,7 @@ func (n Node) Drain() error {
 	if err := n.Cordon(); err != nil {
 		return err
 	}
-	return n.cluster.evictPods(n.name)
+	return n.cluster.nodes.EvictPods(n.name)
 }
 
 // Taint adds a taint, for example node.kubernetes.io/out-of-service, or replaces the taint of the same key and effect.

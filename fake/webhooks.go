@@ -8,13 +8,13 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/fake/internal/store"
+	"github.com/olmcore/olm/fake/internal/workloads"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -38,6 +38,14 @@ type WebhookCall struct {
 	Objects []olmcore.Object
 }
 
+// Relabelled returns the objects of a conversion with the version that is asked for, and no other change.
+func (call WebhookCall) Relabelled() []olmcore.Object {
+	for _, o := range call.Objects {
+		o.GetObjectKind().SetGroupVersionKind(olmcore.GVKOf(o).GroupKind().WithVersion(call.Version))
+	}
+	return call.Objects
+}
+
 // WebhookAnswer is what a webhook answers. The zero value lets a write pass as it is.
 type WebhookAnswer struct {
 	// Denied says why a write is refused; empty: it is not.
@@ -47,11 +55,6 @@ type WebhookAnswer struct {
 	// Objects are the converted ones, in the order of the call's.
 	Objects []olmcore.Object
 }
-
-var (
-	mutatingKind   = schema.GroupKind{Group: admissionregistrationv1.GroupName, Kind: "MutatingWebhookConfiguration"}
-	validatingKind = schema.GroupKind{Group: admissionregistrationv1.GroupName, Kind: "ValidatingWebhookConfiguration"}
-)
 
 // write is one that admission webhooks are asked about.
 type write struct {
@@ -76,10 +79,10 @@ func (c *Cluster) asksWebhooks(kind schema.GroupKind) bool {
 
 // mutate returns the object of a write as the mutating webhooks want it.
 func (c *Cluster) mutate(w write) (olmcore.Object, error) {
-	if !c.asksWebhooks(mutatingKind) {
+	if !c.asksWebhooks(store.MutatingKind) {
 		return w.next, nil
 	}
-	for _, o := range c.store.Table(mutatingKind).List("") {
+	for _, o := range c.store.Table(store.MutatingKind).List("") {
 		for _, hook := range o.(*admissionregistrationv1.MutatingWebhookConfiguration).Webhooks {
 			answer, err := c.ask(w, admissionregistrationv1.ValidatingWebhook{ // which has all of the fields that count
 				Name: hook.Name, ClientConfig: hook.ClientConfig, Rules: hook.Rules, FailurePolicy: hook.FailurePolicy,
@@ -106,10 +109,10 @@ func (c *Cluster) mutate(w write) (olmcore.Object, error) {
 
 // validated asks the validating webhooks about a write.
 func (c *Cluster) validated(w write) error {
-	if !c.asksWebhooks(validatingKind) {
+	if !c.asksWebhooks(store.ValidatingKind) {
 		return nil
 	}
-	for _, o := range c.store.Table(validatingKind).List("") {
+	for _, o := range c.store.Table(store.ValidatingKind).List("") {
 		for _, hook := range o.(*admissionregistrationv1.ValidatingWebhookConfiguration).Webhooks {
 			if _, err := c.ask(w, hook); err != nil {
 				return err
@@ -227,7 +230,7 @@ func (c *Cluster) convert(k *store.Kind, objects []olmcore.Object, version strin
 	if len(objects) == 0 {
 		return nil, nil
 	}
-	call := WebhookCall{Name: k.Resource + "." + k.GVK.Group, Client: clientOf(k.Conversion), Version: version}
+	call := WebhookCall{Name: k.Resource + "." + k.GVK.Group, Client: workloads.ConversionClient(k.Conversion), Version: version}
 	for _, o := range objects {
 		call.Objects = append(call.Objects, own(o))
 	}
@@ -239,23 +242,4 @@ func (c *Cluster) convert(k *store.Kind, objects []olmcore.Object, version strin
 		return nil, apierrors.NewInternalError(fmt.Errorf("conversion webhook for %s failed: %w", olmcore.GVKOf(objects[0]), err))
 	}
 	return answer.Objects, nil
-}
-
-// clientOf returns the address of a conversion webhook, in the type that admission webhooks have.
-func clientOf(w *apiextensionsv1.WebhookConversion) (client admissionregistrationv1.WebhookClientConfig) {
-	if w.ClientConfig == nil {
-		return client
-	}
-	client.URL, client.CABundle = w.ClientConfig.URL, w.ClientConfig.CABundle
-	if s := w.ClientConfig.Service; s != nil {
-		client.Service = &admissionregistrationv1.ServiceReference{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: s.Port}
-	}
-	return client
-}
-
-func conversionOf(crd *customResourceDefinition) *apiextensionsv1.WebhookConversion {
-	if crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
-		return nil
-	}
-	return crd.Spec.Conversion.Webhook
 }

@@ -85,15 +85,15 @@ func (c *Cluster) run(t workqueue.Task) {
 	case workqueue.Namespaces:
 		c.runNamespace(t.Key)
 	case workqueue.Nodes:
-		c.runNode(t)
+		c.nodes.RunNode(t)
 	case workqueue.Pods:
-		c.runPod(t)
+		c.nodes.RunPod(t)
 	case workqueue.Deployments:
-		c.runDeployment(t)
+		c.deployments.Run(t)
 	case workqueue.CRDs:
 		c.runCRD(t.Key)
 	case workqueue.APIServices:
-		c.runAPIService(t.Key)
+		c.servers.RunAPIService(t.Key)
 	}
 }
 
@@ -110,7 +110,7 @@ func (c *Cluster) notify(t *store.Table, current, next olmcore.Object) {
 	case store.NamespaceKind:
 		c.queue.Add(workqueue.Namespaces, key)
 	case store.NodeKind:
-		c.notifyNode(key, next)
+		c.nodes.Observe(key, next)
 	case store.PodKind:
 		c.queue.Add(workqueue.Pods, key)
 	case store.DeploymentKind:

@@ -3,13 +3,10 @@
 package fake
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/fake/internal/store"
-	"github.com/olmcore/olm/fake/internal/workqueue"
+	"github.com/olmcore/olm/fake/internal/workloads"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -26,19 +23,11 @@ func (c *Cluster) Deployment(namespace, name string) Deployment {
 
 // Break makes the Deployment unavailable until Heal is called. The Available condition has the message.
 func (d Deployment) Break(message string) {
-	setZero(&message, "Deployment does not have minimum availability.")
-	d.cluster.broken[d.key] = message
-	d.cluster.enqueueAll(workqueue.Deployments, store.DeploymentKind, d.key.Namespace)
+	d.cluster.deployments.Break(d.key, message)
 }
 
 // Heal undoes Break, and ends the failure of a loaded Deployment.
-func (d Deployment) Heal() {
-	delete(d.cluster.broken, d.key)
-	if o := store.Get[*appsv1.Deployment](d.cluster.store, store.DeploymentKind, d.key.Namespace, d.key.Name); o != nil {
-		delete(d.cluster.held, o.UID)
-	}
-	d.cluster.enqueueAll(workqueue.Deployments, store.DeploymentKind, d.key.Namespace)
-}
+func (d Deployment) Heal() { d.cluster.deployments.Heal(d.key) }
 
 // Job is a Job of a Cluster, by namespace and name.
 type Job struct {
@@ -55,17 +44,5 @@ func (c *Cluster) Job(namespace, name string) Job {
 // "BackoffLimitExceeded". Finish returns a NotFound error if the Job does not exist.
 func (j Job) Finish(failure string) error {
 	at := olmcore.Timestamp(j.cluster.Now())
-	return Edit(j.cluster, j.key.Namespace, j.key.Name, func(job *batchv1.Job) {
-		condition := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastProbeTime: at, LastTransitionTime: at}
-		setDefault(&job.Status.StartTime, at)
-		if failure == "" {
-			job.Status.Succeeded = 1
-			job.Status.CompletionTime = &at
-		} else {
-			condition.Type, condition.Reason, condition.Message = batchv1.JobFailed, failure, "Job has failed"
-			job.Status.Failed = 1
-		}
-		job.Status.Active = 0
-		job.Status.Conditions = append(job.Status.Conditions, condition)
-	})
+	return Edit(j.cluster, j.key.Namespace, j.key.Name, func(job *batchv1.Job) { workloads.FinishJob(job, at, failure) })
 }

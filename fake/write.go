@@ -175,7 +175,7 @@ func (c *Cluster) currentStatus(target olmcore.Ref) (*store.Table, olmcore.Objec
 
 // writeStatus is replaceStatus for a write of a person or a controller.
 func (c *Cluster) writeStatus(t *store.Table, current, from olmcore.Object) error {
-	if c.asksWebhooks(mutatingKind) || c.asksWebhooks(validatingKind) {
+	if c.asksWebhooks(store.MutatingKind) || c.asksWebhooks(store.ValidatingKind) {
 		w := write{kind: t.Kind, operation: admissionregistrationv1.Update, subresource: "status", old: current, next: t.Kind.WithStatus(current, from)}
 		if err := c.admit(w); err != nil {
 			return err

@@ -53,6 +53,8 @@ var (
 	DeploymentKind     = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	CRDKind            = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 	APIServiceKind     = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
+	MutatingKind       = schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}
+	ValidatingKind     = schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}
 	PDBKind            = schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}
 )
 

@@ -5,6 +5,7 @@
 package store
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -27,6 +28,7 @@ type Store struct {
 	now     func() time.Time
 	version uint64 // the resourceVersion of the last write
 	lastUID uint64
+	lastIP  uint64
 
 	tables map[schema.GroupKind]*Table
 	uids   map[types.UID]olmcore.Object
@@ -81,6 +83,18 @@ func (s *Store) CountPast(o olmcore.Object) {
 	if n, err := strconv.ParseUint(string(o.GetUID()), 10, 64); err == nil {
 		s.lastUID = max(s.lastUID, n)
 	}
+}
+
+// NextIP returns an address in a range such as "10.96" that was not returned before.
+func (s *Store) NextIP(prefix string) string {
+	s.lastIP++
+	return fmt.Sprintf("%s.%d.%d", prefix, s.lastIP/250%250, s.lastIP%250+1)
+}
+
+// HasServiceAccount reports whether a ServiceAccount exists. The account "default", which the empty name stands for,
+// always exists.
+func (s *Store) HasServiceAccount(namespace, name string) bool {
+	return name == "" || name == "default" || s.tables[ServiceAccountKind].Get(namespace, name) != nil
 }
 
 // Objects returns every object, sorted by kind, group, namespace and name.
@@ -221,4 +235,12 @@ func Get[T olmcore.Object](s *Store, k schema.GroupKind, namespace, name string)
 		}
 	}
 	return none
+}
+
+// ConditionStatus returns the status of a condition.
+func ConditionStatus[T ~string](is bool) T {
+	if is {
+		return "True"
+	}
+	return "False"
 }

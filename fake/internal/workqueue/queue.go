@@ -65,6 +65,13 @@ func (q *Queue) Add(c Controller, key olmcore.Key) {
 	}
 }
 
+// AddAll adds a task for each object.
+func (q *Queue) AddAll(c Controller, objects []olmcore.Object) {
+	for _, o := range objects {
+		q.Add(c, olmcore.KeyOf(o))
+	}
+}
+
 // AddAt adds a task that is due at a time. If it was added for several times, the earliest applies.
 func (q *Queue) AddAt(t Task, at time.Time) {
 	if was, ok := q.timers[t]; !ok || at.Before(was) {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fake
+// Package kubelet simulates nodes: the kubelets with their containers, the node controller, the scheduler, and the
+// eviction and garbage collection of Pods.
+package kubelet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/fake/internal/workqueue"
@@ -24,11 +27,35 @@ const (
 	OrphanQuarantine = 40 * time.Second
 )
 
+// Nodes contains the kubelets of a cluster, and the controllers of Nodes and Pods.
+type Nodes struct {
+	store     *store.Store
+	queue     *workqueue.Queue
+	scheduler *scheduler
+	runtime   *runtime
+	kubelets  map[string]*kubelet
+	goneAt    map[string]time.Time // the time when a Node object was removed
+	failing   map[types.UID]bool   // loaded Pods whose containers keep failing
+}
+
+// New returns the kubelets and controllers of a cluster without nodes. If takesEveryPod returns true, any node runs any
+// Pod.
+func New(s *store.Store, q *workqueue.Queue, images *Images, takesEveryPod func() bool) *Nodes {
+	return &Nodes{
+		store: s, queue: q,
+		scheduler: &scheduler{s, takesEveryPod},
+		runtime:   &runtime{s, images, q.Now},
+		kubelets:  map[string]*kubelet{},
+		goneAt:    map[string]time.Time{},
+		failing:   map[types.UID]bool{},
+	}
+}
+
 // kubelet is the agent on one node.
 type kubelet struct {
-	// silentSince is the time from which on nothing is heard of the kubelet; zero when it answers.
+	// silentSince is the time since which the kubelet has not answered. Zero means that it answers.
 	silentSince time.Time
-	// notReady is the reason that a kubelet which answers gives for not being ready; empty when it is.
+	// notReady is the reason that an answering kubelet reports for not being ready. Empty means that it is ready.
 	notReady string
 }
 
@@ -46,15 +73,13 @@ func kubeletOf(node *corev1.Node, now time.Time) *kubelet {
 		}
 		return &kubelet{silentSince: since}
 	case ready.Status == corev1.ConditionFalse:
-		reason := ready.Reason
-		setZero(&reason, "KubeletNotReady")
-		return &kubelet{notReady: reason}
+		return &kubelet{notReady: cmp.Or(ready.Reason, "KubeletNotReady")}
 	}
 	return &kubelet{}
 }
 
-// newNode returns a ready Linux node with the labels that a kubelet sets and those given.
-func (c *Cluster) newNode(name string, labels map[string]string) *corev1.Node {
+// NewNode returns a ready Linux node with the labels that a kubelet sets and those given.
+func NewNode(now time.Time, name string, labels map[string]string) *corev1.Node {
 	node := &corev1.Node{}
 	node.Name = name
 	node.Labels = map[string]string{
@@ -66,7 +91,7 @@ func (c *Cluster) newNode(name string, labels map[string]string) *corev1.Node {
 	// The node controller keeps the old labels equal to the new ones.
 	node.Labels["beta.kubernetes.io/os"] = node.Labels[corev1.LabelOSStable]
 	node.Labels["beta.kubernetes.io/arch"] = node.Labels[corev1.LabelArchStable]
-	at := olmcore.Timestamp(c.Now())
+	at := olmcore.Timestamp(now)
 	for _, p := range pressures {
 		p.LastHeartbeatTime, p.LastTransitionTime = at, at
 		node.Status.Conditions = append(node.Status.Conditions, p)
@@ -85,31 +110,60 @@ var pressures = []corev1.NodeCondition{
 	{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
 }
 
-func (c *Cluster) setKubelet(name string, k *kubelet) error {
-	if c.store.Table(store.NodeKind).Get("", name) == nil {
-		return apierrors.NewNotFound(c.store.Table(store.NodeKind).Kind.GroupResource(), name)
+// Fail stops the kubelet of a node.
+func (n *Nodes) Fail(name string) error {
+	return n.setKubelet(name, &kubelet{silentSince: n.queue.Now()})
+}
+
+// SetNotReady makes the kubelet of a node report that it is not ready, for a reason.
+func (n *Nodes) SetNotReady(name, reason string) error {
+	return n.setKubelet(name, &kubelet{notReady: cmp.Or(reason, "KubeletNotReady")})
+}
+
+// Heal starts the kubelet of a node and makes it report that it is ready.
+func (n *Nodes) Heal(name string) error { return n.setKubelet(name, &kubelet{}) }
+
+func (n *Nodes) setKubelet(name string, k *kubelet) error {
+	if n.store.Table(store.NodeKind).Get("", name) == nil {
+		return apierrors.NewNotFound(n.store.Table(store.NodeKind).Kind.GroupResource(), name)
 	}
-	if old := c.kubelets[name]; old != nil && old.silent() && k.silent() {
+	if old := n.kubelets[name]; old != nil && old.silent() && k.silent() {
 		return nil
 	}
-	c.kubelets[name] = k
-	c.notifyNode(olmcore.Key{Kind: "Node", Name: name}, c.store.Find(olmcore.Key{Kind: "Node", Name: name}))
+	n.kubelets[name] = k
+	n.Observe(olmcore.Key{Kind: "Node", Name: name}, n.store.Find(olmcore.Key{Kind: "Node", Name: name}))
 	return nil
 }
 
-// evictPods evicts the Pods of a node, except those that a PodDisruptionBudget protects. The error names the latter.
-func (c *Cluster) evictPods(node string) error {
+// Load derives the state of a kubelet from a loaded Node.
+func (n *Nodes) Load(node *corev1.Node) { n.kubelets[node.Name] = kubeletOf(node, n.queue.Now()) }
+
+// LoadPod derives from a loaded Pod whether its containers keep failing.
+func (n *Nodes) LoadPod(pod *corev1.Pod) {
+	for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+		waiting := status.State.Waiting
+		if waiting != nil && waiting.Reason != "" && waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing" {
+			n.failing[pod.UID] = true
+		}
+	}
+}
+
+// FitsAny reports whether any node may run Pods of a spec.
+func (n *Nodes) FitsAny(spec *corev1.PodSpec) bool { return n.scheduler.fitsAny(spec) }
+
+// EvictPods evicts the Pods of a node, except those that a PodDisruptionBudget protects. The error names the latter.
+func (n *Nodes) EvictPods(node string) error {
 	var protected []string
-	for _, pod := range c.podsOn(node) {
+	for _, pod := range n.podsOn(node) {
 		if pod.DeletionTimestamp != nil || terminated(pod) {
 			continue
 		}
-		if budget := c.budgetAgainst(pod); budget != "" {
+		if budget := budgetAgainst(n.store, pod); budget != "" {
 			protected = append(protected, fmt.Sprintf("%s/%s (%s)", pod.Namespace, pod.Name, budget))
 			continue
 		}
-		c.disrupt(pod, "EvictionByEvictionAPI", "Eviction API: evicting")
-		if err := c.store.Delete(olmcore.RefOf(pod).Unversioned(), nil, ""); err != nil {
+		n.disrupt(pod, "EvictionByEvictionAPI", "Eviction API: evicting")
+		if err := n.store.Delete(olmcore.RefOf(pod).Unversioned(), nil, ""); err != nil {
 			return err
 		}
 	}
@@ -119,9 +173,9 @@ func (c *Cluster) evictPods(node string) error {
 	return nil
 }
 
-func (c *Cluster) podsOn(node string) []*corev1.Pod {
+func (n *Nodes) podsOn(node string) []*corev1.Pod {
 	var pods []*corev1.Pod
-	for _, o := range c.store.Table(store.PodKind).List("") {
+	for _, o := range n.store.Table(store.PodKind).List("") {
 		if pod := o.(*corev1.Pod); pod.Spec.NodeName == node {
 			pods = append(pods, pod)
 		}
@@ -129,56 +183,56 @@ func (c *Cluster) podsOn(node string) []*corev1.Pod {
 	return pods
 }
 
-// notifyNode queues what a change of a node, or of its kubelet, may cause.
-func (c *Cluster) notifyNode(key olmcore.Key, next olmcore.Object) {
+// Observe queues the tasks that a change of a Node or of its kubelet causes. next is nil if the Node was removed.
+func (n *Nodes) Observe(key olmcore.Key, next olmcore.Object) {
 	if next == nil {
-		delete(c.kubelets, key.Name)
-		c.goneAt[key.Name] = c.Now()
+		delete(n.kubelets, key.Name)
+		n.goneAt[key.Name] = n.queue.Now()
 	} else {
-		delete(c.goneAt, key.Name)
-		if c.kubelets[key.Name] == nil {
-			c.kubelets[key.Name] = kubeletOf(next.(*corev1.Node), c.Now())
+		delete(n.goneAt, key.Name)
+		if n.kubelets[key.Name] == nil {
+			n.kubelets[key.Name] = kubeletOf(next.(*corev1.Node), n.queue.Now())
 		}
 	}
-	c.enqueueAll(workqueue.Nodes, store.NodeKind, "")
-	for _, o := range c.store.Table(store.PodKind).List("") {
+	n.queue.AddAll(workqueue.Nodes, n.store.Table(store.NodeKind).List(""))
+	for _, o := range n.store.Table(store.PodKind).List("") {
 		if pod := o.(*corev1.Pod); pod.Spec.NodeName == key.Name || pod.Spec.NodeName == "" {
-			c.queue.Add(workqueue.Pods, olmcore.KeyOf(pod))
+			n.queue.Add(workqueue.Pods, olmcore.KeyOf(pod))
 		}
 	}
-	c.enqueueAll(workqueue.Deployments, store.DeploymentKind, "")
+	n.queue.AddAll(workqueue.Deployments, n.store.Table(store.DeploymentKind).List(""))
 }
 
-// runNode is the kubelet's heartbeat, and the node lifecycle controller.
-func (c *Cluster) runNode(t workqueue.Task) {
-	node := store.Get[*corev1.Node](c.store, store.NodeKind, "", t.Key.Name)
+// RunNode is the heartbeat of the kubelet and the node lifecycle controller.
+func (n *Nodes) RunNode(t workqueue.Task) {
+	node := store.Get[*corev1.Node](n.store, store.NodeKind, "", t.Key.Name)
 	if node == nil {
 		return
 	}
-	want := c.readyCondition(t, c.kubelets[node.Name], nodeReady(node))
+	want := n.readyCondition(t, n.kubelets[node.Name], nodeReady(node))
 	if have := nodeReady(node); have == nil || have.Status != want.Status || have.Reason != want.Reason {
 		next := node.DeepCopy()
 		setNodeReady(next, want)
-		c.store.ReplaceStatus(c.store.Table(store.NodeKind), node, next)
+		n.store.ReplaceStatus(n.store.Table(store.NodeKind), node, next)
 		return
 	}
-	taints := c.lifecycleTaints(node)
+	taints := n.lifecycleTaints(node)
 	same := func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && (a.TimeAdded == nil) == (b.TimeAdded == nil) }
 	if !slices.EqualFunc(taints, node.Spec.Taints, same) {
 		next := store.Shallow(node).(*corev1.Node)
 		next.Spec.Taints = taints
-		c.store.Commit(c.store.Table(store.NodeKind), node, next)
+		n.store.Commit(n.store.Table(store.NodeKind), node, next)
 	}
 }
 
-func (c *Cluster) readyCondition(t workqueue.Task, k *kubelet, have *corev1.NodeCondition) corev1.NodeCondition {
-	at := olmcore.Timestamp(c.Now())
+func (n *Nodes) readyCondition(t workqueue.Task, k *kubelet, have *corev1.NodeCondition) corev1.NodeCondition {
+	at := olmcore.Timestamp(n.queue.Now())
 	want := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
 		Message: "kubelet is posting ready status", LastHeartbeatTime: at, LastTransitionTime: at}
 	switch {
 	case k.silent():
-		if silentUntil := k.silentSince.Add(NodeMonitorGrace); have != nil && have.Status != corev1.ConditionUnknown && c.Now().Before(silentUntil) {
-			c.queue.AddAt(t, silentUntil)
+		if silentUntil := k.silentSince.Add(NodeMonitorGrace); have != nil && have.Status != corev1.ConditionUnknown && n.queue.Now().Before(silentUntil) {
+			n.queue.AddAt(t, silentUntil)
 			return *have
 		}
 		want.Status, want.Reason, want.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
@@ -199,9 +253,9 @@ func (c *Cluster) readyCondition(t workqueue.Task, k *kubelet, have *corev1.Node
 	return want
 }
 
-// lifecycleTaints returns the node's taints with those that its condition calls for. While no node at all is ready,
-// nothing is evicted: the fault is then more likely in the control plane.
-func (c *Cluster) lifecycleTaints(node *corev1.Node) []corev1.Taint {
+// lifecycleTaints returns the taints of a node, including those for its Ready condition. If no node is ready, nothing is
+// evicted, because then the control plane is more likely at fault.
+func (n *Nodes) lifecycleTaints(node *corev1.Node) []corev1.Taint {
 	var want []corev1.Taint
 	add := func(key string, effect corev1.TaintEffect) {
 		want = append(want, corev1.Taint{Key: key, Effect: effect})
@@ -215,7 +269,7 @@ func (c *Cluster) lifecycleTaints(node *corev1.Node) []corev1.Taint {
 	}
 	if key != "" {
 		add(key, corev1.TaintEffectNoSchedule)
-		if c.anyNodeReady() {
+		if n.anyNodeReady() {
 			add(key, corev1.TaintEffectNoExecute)
 		}
 	}
@@ -233,19 +287,19 @@ func (c *Cluster) lifecycleTaints(node *corev1.Node) []corev1.Taint {
 			want = slices.Delete(want, i, i+1)
 		}
 		if t.Effect == corev1.TaintEffectNoExecute && t.TimeAdded == nil {
-			t.TimeAdded = new(olmcore.Timestamp(c.Now()))
+			t.TimeAdded = new(olmcore.Timestamp(n.queue.Now()))
 		}
 		taints = append(taints, t)
 	}
 	for _, t := range want {
-		t.TimeAdded = new(olmcore.Timestamp(c.Now()))
+		t.TimeAdded = new(olmcore.Timestamp(n.queue.Now()))
 		taints = append(taints, t)
 	}
 	return taints
 }
 
-func (c *Cluster) anyNodeReady() bool {
-	return slices.ContainsFunc(c.store.Table(store.NodeKind).List(""), func(o olmcore.Object) bool { return isReady(o.(*corev1.Node)) })
+func (n *Nodes) anyNodeReady() bool {
+	return slices.ContainsFunc(n.store.Table(store.NodeKind).List(""), func(o olmcore.Object) bool { return isReady(o.(*corev1.Node)) })
 }
 
 func nodeReady(node *corev1.Node) *corev1.NodeCondition {
@@ -262,7 +316,8 @@ func isReady(node *corev1.Node) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-// setNodeReady also says what is known of the node's pressures, where it has them: nothing while it is silent.
+// setNodeReady sets the Ready condition, and the conditions for pressure that the node has. They are Unknown while the
+// kubelet does not answer.
 func setNodeReady(node *corev1.Node, want corev1.NodeCondition) {
 	for _, p := range pressures {
 		i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == p.Type })
@@ -282,22 +337,4 @@ func setNodeReady(node *corev1.Node, want corev1.NodeCondition) {
 		return
 	}
 	node.Status.Conditions = append(node.Status.Conditions, want)
-}
-
-// budgetAgainst returns the name of a PodDisruptionBudget that forbids the eviction of a Pod, empty when none does.
-func (c *Cluster) budgetAgainst(pod *corev1.Pod) string {
-	for _, o := range c.store.Table(store.PDBKind).List(pod.Namespace) {
-		if budget := o.(*podDisruptionBudget); matches(budget.Spec.Selector, pod.Labels) && c.disruptionsAllowed(budget) <= 0 {
-			return budget.Name
-		}
-	}
-	return ""
-}
-
-func matches(selector *metav1.LabelSelector, set map[string]string) bool {
-	if selector == nil {
-		return false
-	}
-	s, err := metav1.LabelSelectorAsSelector(selector)
-	return err == nil && s.Matches(labelsSet(set))
 }
