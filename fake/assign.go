@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/olmcore/olm/fake/internal/crds"
 	"github.com/olmcore/olm/fake/internal/defaults"
 	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
@@ -29,7 +30,7 @@ func (c *Cluster) assign(o olmcore.Object) {
 	case *batchv1.Job:
 		defaults.SelectPods(o)
 	case *apiextensionsv1.CustomResourceDefinition:
-		storeVersion(o)
+		crds.StoreVersion(o)
 	case *corev1.Pod:
 		o.Status.Phase = corev1.PodPending
 		o.Status.QOSClass = corev1.PodQOSBurstable

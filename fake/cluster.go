@@ -10,9 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/fake/internal/admission"
 	"github.com/olmcore/olm/fake/internal/caches"
+	"github.com/olmcore/olm/fake/internal/collector"
+	"github.com/olmcore/olm/fake/internal/crds"
 	"github.com/olmcore/olm/fake/internal/kubelet"
 	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/fake/internal/workloads"
@@ -39,6 +41,10 @@ type Cluster struct {
 
 	queue       *workqueue.Queue
 	store       *store.Store
+	collector   *collector.Collector
+	namespaces  *collector.Namespaces
+	crds        *crds.Controller
+	webhooks    *admission.Webhooks
 	images      *kubelet.Images
 	nodes       *kubelet.Nodes
 	deployments *workloads.Deployments
@@ -47,16 +53,17 @@ type Cluster struct {
 	faults      Faults
 
 	lastName uint64 // the last number in a generated name
-	// outside contains the UIDs of owners that loaded objects reference but that were not loaded. They exist in the
-	// cluster where the objects come from.
-	outside map[types.UID]bool
 }
 
 // NewCluster returns an empty cluster whose clock shows start.
 func NewCluster(start time.Time) *Cluster {
-	c := &Cluster{queue: workqueue.New(start), outside: map[types.UID]bool{}}
+	c := &Cluster{queue: workqueue.New(start)}
 	c.store = store.New(c.queue.Now)
 	c.store.OnChange = c.changed
+	c.collector = collector.New(c.store, c.queue)
+	c.namespaces = collector.NewNamespaces(c.store, c.queue)
+	c.crds = crds.New(c.store, c.queue)
+	c.webhooks = admission.New(c.store, func() func(WebhookCall) (WebhookAnswer, error) { return c.Webhooks })
 	c.images = kubelet.NewImages(c.store, c.queue)
 	c.nodes = kubelet.New(c.store, c.queue, c.images, func() bool { return c.TakesEveryPod })
 	c.deployments = workloads.NewDeployments(c.store, c.queue, c.images, c.nodes)
@@ -86,10 +93,10 @@ func (c *Cluster) Get(_ context.Context, gvk schema.GroupVersionKind, namespace,
 		return nil, err
 	}
 	o, err := t.Read(gvk, namespace, name)
-	if err != nil || !c.converts(t.Kind, gvk.Version) {
+	if err != nil || !c.webhooks.Converts(t.Kind, gvk.Version) {
 		return o, err
 	}
-	converted, err := c.convert(t.Kind, []olmcore.Object{t.Get(namespace, name)}, gvk.Version)
+	converted, err := c.webhooks.Convert(t.Kind, []olmcore.Object{t.Get(namespace, name)}, gvk.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +110,8 @@ func (c *Cluster) List(_ context.Context, gvk schema.GroupVersionKind, namespace
 	if err != nil {
 		return nil, err
 	}
-	if c.converts(t.Kind, gvk.Version) {
-		return c.convert(t.Kind, store.Selected(t.List(namespace), selector), gvk.Version)
+	if c.webhooks.Converts(t.Kind, gvk.Version) {
+		return c.webhooks.Convert(t.Kind, store.Selected(t.List(namespace), selector), gvk.Version)
 	}
 	return t.ReadAll(gvk, namespace, selector), nil
 }

@@ -30,7 +30,7 @@ type ServedKind struct {
 // and of OLM, always, and those of established CRDs.
 func (d Discovery) Kinds() []ServedKind {
 	var served []ServedKind
-	for _, t := range d.cluster.store.Tables() {
+	for _, t := range d.cluster.store.All() {
 		for _, version := range t.Kind.Versions {
 			served = append(served, ServedKind{
 				GroupVersionKind: t.Kind.GroupKind().WithVersion(version),

@@ -10,7 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/fake/internal/store"
+	"github.com/olmcore/olm/fake/internal/admission"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -57,10 +57,10 @@ func (c *Cluster) perform(a olmcore.Action) error {
 
 // delete is a DELETE of a user or a controller.
 func (c *Cluster) delete(target olmcore.Ref, grace *int64, policy metav1.DeletionPropagation) error {
-	if c.asksWebhooks(store.MutatingKind) || c.asksWebhooks(store.ValidatingKind) {
+	if c.webhooks.Any() {
 		t, current, err := c.store.Deletable(target)
 		if err == nil {
-			err = c.admit(write{kind: t.Kind, operation: admissionregistrationv1.Delete, old: current})
+			err = c.webhooks.Admit(admission.Write{Kind: t.Kind, Operation: admissionregistrationv1.Delete, Old: current})
 		}
 		if err != nil {
 			return err

@@ -93,12 +93,7 @@ func (c *Cluster) load(o olmcore.Object) error {
 		c.store.Commit(t, current, nil)
 		current = nil
 	}
-	delete(c.outside, next.GetUID())
-	for _, ref := range next.GetOwnerReferences() {
-		if c.store.ByUID(ref.UID) == nil {
-			c.outside[ref.UID] = true
-		}
-	}
+	c.collector.Load(next)
 	c.loadState(next)
 	if next.GetResourceVersion() == "" {
 		c.store.Commit(t, current, next)

@@ -2,7 +2,17 @@
 
 package fake
 
-import "github.com/olmcore/olm/fake/internal/workloads"
+import (
+	"github.com/olmcore/olm/fake/internal/admission"
+	"github.com/olmcore/olm/fake/internal/workloads"
+)
+
+// WebhookCall is a call of the API server to a webhook: whether a write is allowed, or how objects look in another
+// version. The objects are copies.
+type WebhookCall = admission.Call
+
+// WebhookAnswer is the answer of a webhook. The zero value allows a write without a change.
+type WebhookAnswer = admission.Answer
 
 // Serving simulates the servers of the cluster's webhooks and APIServices: the workloads behind their Services.
 type Serving struct{ cluster *Cluster }

@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Step lets the simulated controllers and kubelets do one thing, and reports whether anything changed. What is done
-// next depends on the order of the writes so far and on nothing else.
+// Step lets the simulated controllers and kubelets do one thing, and reports whether anything changed. Only the order of
+// the writes so far determines which thing is done.
 func (c *Cluster) Step() bool {
 	_, changed := c.step()
 	return changed
@@ -35,8 +32,8 @@ func (c *Cluster) step() (workqueue.Task, bool) {
 	}
 }
 
-// Settle steps until nothing changes any more at this instant. The error names
-// what still changes after a number of steps that no world of this size needs.
+// Settle steps until nothing changes any more at this instant. It returns an error that names the object which still
+// changes after more steps than a cluster of this size needs.
 func (c *Cluster) Settle() error {
 	limit := 1000 + 100*c.store.Len()
 	for range limit {
@@ -60,8 +57,8 @@ func (c *Cluster) advanceTo(t time.Time) { c.queue.AdvanceTo(t) }
 // none waits for a time.
 func (c *Cluster) NextDeadline() (at time.Time, ok bool) { return c.queue.NextDeadline() }
 
-// RunFor settles, and lets time pass until d is over, stopping at each deadline
-// of the simulation on the way. Controllers of the caller do not run.
+// RunFor settles and moves the clock by d. It settles again at each deadline of the simulation on the way. Controllers of
+// the caller do not run.
 func (c *Cluster) RunFor(d time.Duration) error {
 	end := c.Now().Add(max(0, d))
 	for {
@@ -81,9 +78,9 @@ func (c *Cluster) RunFor(d time.Duration) error {
 func (c *Cluster) run(t workqueue.Task) {
 	switch t.Controller {
 	case workqueue.GarbageCollector:
-		c.collect(t.Key)
+		c.collector.Run(t.Key)
 	case workqueue.Namespaces:
-		c.runNamespace(t.Key)
+		c.namespaces.Run(t.Key)
 	case workqueue.Nodes:
 		c.nodes.RunNode(t)
 	case workqueue.Pods:
@@ -91,21 +88,21 @@ func (c *Cluster) run(t workqueue.Task) {
 	case workqueue.Deployments:
 		c.deployments.Run(t)
 	case workqueue.CRDs:
-		c.runCRD(t.Key)
+		c.crds.Run(t.Key)
 	case workqueue.APIServices:
 		c.servers.RunAPIService(t.Key)
 	}
 }
 
-// notify queues what a change may cause.
+// notify queues the tasks that a change may cause.
 func (c *Cluster) notify(t *store.Table, current, next olmcore.Object) {
 	o := next
 	if o == nil {
 		o = current
 	}
 	key := olmcore.Key{Group: t.Kind.GVK.Group, Kind: t.Kind.GVK.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
-	c.notifyCollector(key, current, next)
-	c.notifyNamespace(key, next)
+	c.collector.Observe(key, current, next)
+	c.namespaces.Observe(key)
 	switch t.Kind.GroupKind() {
 	case store.NamespaceKind:
 		c.queue.Add(workqueue.Namespaces, key)
@@ -115,36 +112,18 @@ func (c *Cluster) notify(t *store.Table, current, next olmcore.Object) {
 		c.queue.Add(workqueue.Pods, key)
 	case store.DeploymentKind:
 		c.queue.Add(workqueue.Deployments, key)
-		c.enqueueAll(workqueue.APIServices, store.APIServiceKind, "")
+		c.queue.AddAll(workqueue.APIServices, c.store.Table(store.APIServiceKind).List(""))
 	case store.CRDKind:
-		c.serveCRD(current, next)
-		c.queue.Add(workqueue.CRDs, key)
+		c.crds.Observe(key, current, next)
 	case store.ServiceAccountKind:
-		c.enqueueAll(workqueue.Deployments, store.DeploymentKind, key.Namespace)
+		c.queue.AddAll(workqueue.Deployments, c.store.Table(store.DeploymentKind).List(key.Namespace))
 	case store.ServiceKind:
-		c.enqueueAll(workqueue.APIServices, store.APIServiceKind, "")
+		c.queue.AddAll(workqueue.APIServices, c.store.Table(store.APIServiceKind).List(""))
 	case store.APIServiceKind:
 		c.queue.Add(workqueue.APIServices, key)
 	default:
 		if t.Kind.Custom && next == nil {
-			c.notifyCRDOf(t.Kind)
+			c.crds.ObserveRemoved(t.Kind)
 		}
-	}
-}
-
-// notifyNamespace wakes the namespace controller about the contents of a namespace that is being deleted.
-func (c *Cluster) notifyNamespace(key olmcore.Key, next olmcore.Object) {
-	if key.Namespace == "" {
-		return
-	}
-	namespace := store.Get[*corev1.Namespace](c.store, store.NamespaceKind, "", key.Namespace)
-	if namespace != nil && namespace.DeletionTimestamp != nil {
-		c.queue.Add(workqueue.Namespaces, olmcore.Key{Kind: "Namespace", Name: key.Namespace})
-	}
-}
-
-func (c *Cluster) enqueueAll(who workqueue.Controller, kind schema.GroupKind, namespace string) {
-	for _, o := range c.store.Table(kind).List(namespace) {
-		c.queue.Add(who, olmcore.KeyOf(o))
 	}
 }

@@ -7,9 +7,12 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/fake/internal/admission"
+	"github.com/olmcore/olm/fake/internal/crds"
 	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
@@ -39,12 +42,12 @@ func (c *Cluster) create(o olmcore.Object) error {
 		next.SetGeneration(1)
 	}
 	t.Kind.ApplyDefaults(next)
-	w := write{kind: t.Kind, operation: admissionregistrationv1.Create, next: next}
-	if w.next, err = c.mutate(w); err != nil {
+	w := admission.Write{Kind: t.Kind, Operation: admissionregistrationv1.Create, Next: next}
+	if w.Next, err = c.webhooks.Mutate(w); err != nil {
 		return err
 	}
-	if w.next != next {
-		next = w.next
+	if w.Next != next {
+		next = w.Next
 		t.Kind.ApplyDefaults(next)
 	}
 	if err := c.validate(t.Kind, next, nil); err != nil {
@@ -53,7 +56,7 @@ func (c *Cluster) create(o olmcore.Object) error {
 	if err := c.admitNamespace(t.Kind, next); err != nil {
 		return err
 	}
-	if err := c.validated(w); err != nil {
+	if err := c.webhooks.Validate(w); err != nil {
 		return err
 	}
 	if t.Kind.Terminating {
@@ -89,8 +92,8 @@ func (c *Cluster) received(o olmcore.Object) (*store.Table, olmcore.Object, erro
 	if store.IsNil(o) {
 		return c.incoming(o)
 	}
-	if t, err := c.store.Served(olmcore.GVKOf(o)); err == nil && c.converts(t.Kind, olmcore.GVKOf(o).Version) {
-		converted, err := c.convert(t.Kind, []olmcore.Object{o}, t.Kind.GVK.Version)
+	if t, err := c.store.Served(olmcore.GVKOf(o)); err == nil && c.webhooks.Converts(t.Kind, olmcore.GVKOf(o).Version) {
+		converted, err := c.webhooks.Convert(t.Kind, []olmcore.Object{o}, t.Kind.GVK.Version)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -126,8 +129,8 @@ func (c *Cluster) admitNamespace(k *store.Kind, o olmcore.Object) error {
 // subresource. Nothing happens when nothing changes.
 func (c *Cluster) replace(t *store.Table, current, next olmcore.Object) error {
 	t.Kind.Keep(next, current)
-	w := write{kind: t.Kind, operation: admissionregistrationv1.Update, old: current, next: next}
-	mutated, err := c.mutate(w)
+	w := admission.Write{Kind: t.Kind, Operation: admissionregistrationv1.Update, Old: current, Next: next}
+	mutated, err := c.webhooks.Mutate(w)
 	if err != nil {
 		return err
 	}
@@ -144,15 +147,15 @@ func (c *Cluster) replace(t *store.Table, current, next olmcore.Object) error {
 	if err := c.validate(t.Kind, next, current); err != nil {
 		return err
 	}
-	w.next = next
-	if err := c.validated(w); err != nil {
+	w.Next = next
+	if err := c.webhooks.Validate(w); err != nil {
 		return err
 	}
 	if sameSpec && store.SameMetadata(current, next) {
 		return nil
 	}
-	if crd, ok := next.(*customResourceDefinition); ok && !sameSpec {
-		storeVersion(crd)
+	if crd, ok := next.(*apiextensionsv1.CustomResourceDefinition); ok && !sameSpec {
+		crds.StoreVersion(crd)
 	}
 	if !sameSpec && t.Kind.HasGeneration {
 		next.SetGeneration(current.GetGeneration() + 1)
@@ -175,9 +178,9 @@ func (c *Cluster) currentStatus(target olmcore.Ref) (*store.Table, olmcore.Objec
 
 // writeStatus is replaceStatus for a write of a person or a controller.
 func (c *Cluster) writeStatus(t *store.Table, current, from olmcore.Object) error {
-	if c.asksWebhooks(store.MutatingKind) || c.asksWebhooks(store.ValidatingKind) {
-		w := write{kind: t.Kind, operation: admissionregistrationv1.Update, subresource: "status", old: current, next: t.Kind.WithStatus(current, from)}
-		if err := c.admit(w); err != nil {
+	if c.webhooks.Any() {
+		w := admission.Write{Kind: t.Kind, Operation: admissionregistrationv1.Update, Subresource: "status", Old: current, Next: t.Kind.WithStatus(current, from)}
+		if err := c.webhooks.Admit(w); err != nil {
 			return err
 		}
 	}

@@ -82,7 +82,7 @@ func (v *View) Restart() {
 	v.moves++
 	v.tables = map[schema.GroupKind]*store.Table{}
 	v.seen = map[schema.GroupKind]int{}
-	for k, t := range v.caches.store.Tables() {
+	for k, t := range v.caches.store.All() {
 		if t.Count() > 0 {
 			v.tables[k] = t.Clone()
 		}

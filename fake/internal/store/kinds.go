@@ -42,6 +42,11 @@ type Kind struct {
 	goType      reflect.Type
 }
 
+// Tables contains the objects of every kind that the API server serves.
+type Tables struct {
+	tables map[schema.GroupKind]*Table
+}
+
 // The kinds with a meaning of their own in the simulation.
 var (
 	NamespaceKind      = schema.GroupKind{Kind: "Namespace"}
@@ -58,8 +63,8 @@ var (
 	PDBKind            = schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}
 )
 
-// builtin lists the kinds that every cluster serves: those of Kubernetes and
-// those of OLM. Versions are separated by commas, the stored one first.
+// builtin contains the kinds that every cluster serves: those of Kubernetes and those of OLM. Versions are separated by
+// commas, the stored one first.
 var builtin = []struct{ group, versions, namespaced, cluster string }{
 	{"", "v1", "ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount",
 		"Namespace Node PersistentVolume"},
@@ -151,14 +156,16 @@ func (k *Kind) GroupResource() schema.GroupResource {
 // GroupKind returns the group and kind.
 func (k *Kind) GroupKind() schema.GroupKind { return k.GVK.GroupKind() }
 
-func (s *Store) Served(gvk schema.GroupVersionKind) (*Table, error) {
+// Served returns the table of a kind, or a *meta.NoKindMatchError if its version is not served.
+func (s *Tables) Served(gvk schema.GroupVersionKind) (*Table, error) {
 	if t := s.tables[gvk.GroupKind()]; t != nil && t.Kind.Serves(gvk.Version) {
 		return t, nil
 	}
 	return nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-func (s *Store) Resource(target olmcore.Ref) schema.GroupResource {
+// Resource returns the group and plural name of the kind of an object.
+func (s *Tables) Resource(target olmcore.Ref) schema.GroupResource {
 	if t := s.tables[target.GVK().GroupKind()]; t != nil {
 		return t.Kind.GroupResource()
 	}
@@ -175,7 +182,8 @@ func (k *Kind) ApplyDefaults(o olmcore.Object) {
 	}
 }
 
-func (s *Store) Serve(gvk schema.GroupVersionKind, namespaced bool) {
+// Serve serves a custom kind without a CRD, with a status subresource.
+func (s *Tables) Serve(gvk schema.GroupVersionKind, namespaced bool) {
 	if t := s.tables[gvk.GroupKind()]; t != nil {
 		if t.Kind.Custom && !t.Kind.Serves(gvk.Version) {
 			t.Kind.Versions = append(t.Kind.Versions, gvk.Version)
@@ -189,3 +197,29 @@ func (s *Store) Serve(gvk schema.GroupVersionKind, namespaced bool) {
 
 // IsTyped reports whether the library has a Go type for the kind.
 func (k *Kind) IsTyped() bool { return k.goType != nil }
+
+// Table returns the objects of a kind, or nil if the kind is not served.
+func (s *Tables) Table(k schema.GroupKind) *Table { return s.tables[k] }
+
+// All returns the objects of every served kind. The caller must not change the map.
+func (s *Tables) All() map[schema.GroupKind]*Table { return s.tables }
+
+// AddTable serves a kind that is not served yet.
+func (s *Tables) AddTable(t *Table) { s.tables[t.Kind.GroupKind()] = t }
+
+// RemoveTable stops to serve a kind without objects.
+func (s *Tables) RemoveTable(k schema.GroupKind) { delete(s.tables, k) }
+
+// SortedKinds returns the kinds that have objects, sorted by kind and group.
+func (s *Tables) SortedKinds() []schema.GroupKind {
+	kinds := make([]schema.GroupKind, 0, len(s.tables))
+	for k, t := range s.tables {
+		if t.count > 0 {
+			kinds = append(kinds, k)
+		}
+	}
+	slices.SortFunc(kinds, func(a, b schema.GroupKind) int {
+		return olmcore.Key{Kind: a.Kind, Group: a.Group}.Compare(olmcore.Key{Kind: b.Kind, Group: b.Group})
+	})
+	return kinds
+}

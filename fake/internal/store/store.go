@@ -22,6 +22,8 @@ import (
 
 // Store contains the objects of all kinds.
 type Store struct {
+	Tables
+
 	// OnChange is called after each change. current is nil for a new object, next for a removed one.
 	OnChange func(t *Table, current, next olmcore.Object)
 
@@ -30,9 +32,8 @@ type Store struct {
 	lastUID uint64
 	lastIP  uint64
 
-	tables map[schema.GroupKind]*Table
-	uids   map[types.UID]olmcore.Object
-	owned  map[types.UID]map[olmcore.Key]bool // dependents by the UID of their owner
+	uids  map[types.UID]olmcore.Object
+	owned map[types.UID]map[olmcore.Key]bool // dependents by the UID of their owner
 	// twins contains a private copy of every stored object, for Verify. Nil means that Watch was not called.
 	twins map[olmcore.Object]olmcore.Object
 }
@@ -41,7 +42,7 @@ type Store struct {
 func New(now func() time.Time) *Store {
 	s := &Store{
 		now:    now,
-		tables: map[schema.GroupKind]*Table{},
+		Tables: Tables{tables: map[schema.GroupKind]*Table{}},
 		uids:   map[types.UID]olmcore.Object{},
 		owned:  map[types.UID]map[olmcore.Key]bool{},
 	}
@@ -56,18 +57,6 @@ func (s *Store) Version() uint64 { return s.version }
 
 // Len returns the number of objects.
 func (s *Store) Len() int { return len(s.uids) }
-
-// Table returns the objects of a kind, or nil if the kind is not served.
-func (s *Store) Table(k schema.GroupKind) *Table { return s.tables[k] }
-
-// Tables returns the objects of every served kind. The caller must not change the map.
-func (s *Store) Tables() map[schema.GroupKind]*Table { return s.tables }
-
-// AddTable serves a kind that is not served yet.
-func (s *Store) AddTable(t *Table) { s.tables[t.Kind.GroupKind()] = t }
-
-// RemoveTable stops to serve a kind without objects.
-func (s *Store) RemoveTable(k schema.GroupKind) { delete(s.tables, k) }
 
 // ByUID returns the object of a UID, or nil.
 func (s *Store) ByUID(uid types.UID) olmcore.Object { return s.uids[uid] }
@@ -203,20 +192,6 @@ func Shallow(o olmcore.Object) olmcore.Object {
 	n := reflect.New(v.Type())
 	n.Elem().Set(v)
 	return n.Interface().(olmcore.Object)
-}
-
-// SortedKinds returns the kinds that have objects, sorted by kind and group.
-func (s *Store) SortedKinds() []schema.GroupKind {
-	kinds := make([]schema.GroupKind, 0, len(s.tables))
-	for k, t := range s.tables {
-		if t.count > 0 {
-			kinds = append(kinds, k)
-		}
-	}
-	slices.SortFunc(kinds, func(a, b schema.GroupKind) int {
-		return olmcore.Key{Kind: a.Kind, Group: a.Group}.Compare(olmcore.Key{Kind: b.Kind, Group: b.Group})
-	})
-	return kinds
 }
 
 func formatCounter(n uint64) string { return strconv.FormatUint(n, 10) }

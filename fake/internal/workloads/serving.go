@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/fake/internal/crds"
 	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -59,8 +60,8 @@ func (c *Servers) Check() error {
 		}
 	}
 	for _, o := range c.store.Table(store.CRDKind).List("") {
-		if conversion := ConversionOf(o.(*apiextensionsv1.CustomResourceDefinition)); conversion != nil {
-			check(o, "conversion", AddressOf(ConversionClient(conversion)))
+		if conversion := crds.ConversionOf(o.(*apiextensionsv1.CustomResourceDefinition)); conversion != nil {
+			check(o, "conversion", AddressOf(crds.ConversionClient(conversion)))
 		}
 	}
 	for _, o := range c.store.Table(store.APIServiceKind).List("") {
@@ -250,26 +251,6 @@ func chainOf(s *corev1.Secret) (leaf *x509.Certificate, intermediates *x509.Cert
 		return nil, nil, fmt.Errorf("dial tcp: connect: connection refused (%w)", err)
 	}
 	return leaf, intermediates, nil
-}
-
-// ConversionClient returns the address of a conversion webhook, in the type that admission webhooks have.
-func ConversionClient(w *apiextensionsv1.WebhookConversion) (client admissionregistrationv1.WebhookClientConfig) {
-	if w.ClientConfig == nil {
-		return client
-	}
-	client.URL, client.CABundle = w.ClientConfig.URL, w.ClientConfig.CABundle
-	if s := w.ClientConfig.Service; s != nil {
-		client.Service = &admissionregistrationv1.ServiceReference{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: s.Port}
-	}
-	return client
-}
-
-// ConversionOf returns the conversion webhook of a CRD, or nil.
-func ConversionOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.WebhookConversion {
-	if crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
-		return nil
-	}
-	return crd.Spec.Conversion.Webhook
 }
 
 func matches(selector *metav1.LabelSelector, set map[string]string) bool {

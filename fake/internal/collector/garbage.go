@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fake
+// Package collector removes objects as the garbage collector and the namespace controller do.
+package collector
 
 import (
 	"slices"
@@ -14,25 +15,49 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// ownerState is what the garbage collector knows about one owner.
+// Collector is the garbage collector.
+type Collector struct {
+	store *store.Store
+	queue *workqueue.Queue
+	// outside contains the UIDs of owners that loaded objects reference but that were not loaded. They exist in the
+	// cluster where the objects come from.
+	outside map[types.UID]bool
+}
+
+// New returns the garbage collector of a store.
+func New(s *store.Store, q *workqueue.Queue) *Collector {
+	return &Collector{store: s, queue: q, outside: map[types.UID]bool{}}
+}
+
+// Load makes owners of a loaded object count as existing, unless they are stored.
+func (c *Collector) Load(o olmcore.Object) {
+	delete(c.outside, o.GetUID())
+	for _, ref := range o.GetOwnerReferences() {
+		if c.store.ByUID(ref.UID) == nil {
+			c.outside[ref.UID] = true
+		}
+	}
+}
+
+// ownerState is the state of one owner of an object.
 type ownerState uint8
 
 const (
-	// solid: the owner exists, or its existence is unknown.
+	// solid means that the owner exists, or that its existence is unknown.
 	solid ownerState = iota
-	// waiting: the owner is being deleted and waits for its dependants to go first.
+	// waiting means that the owner is being deleted once its dependents are removed.
 	waiting
-	// dangling: there is no such owner.
+	// dangling means that the owner does not exist.
 	dangling
 )
 
-// notifyCollector queues what the garbage collector must look at after a change.
-func (c *Cluster) notifyCollector(key olmcore.Key, current, next olmcore.Object) {
+// Observe queues the objects that the garbage collector should reconcile after a change.
+func (c *Collector) Observe(key olmcore.Key, current, next olmcore.Object) {
 	if next == nil {
 		for _, d := range c.store.Dependents(current.GetUID()) {
 			c.queue.Add(workqueue.GarbageCollector, olmcore.KeyOf(d))
 		}
-		c.notifyOwners(current)
+		c.observeOwners(current)
 		return
 	}
 	if next.GetDeletionTimestamp() != nil {
@@ -45,11 +70,11 @@ func (c *Cluster) notifyCollector(key olmcore.Key, current, next olmcore.Object)
 		}
 	case !slices.EqualFunc(current.GetOwnerReferences(), refs, olmcore.SameOwnerReference):
 		c.queue.Add(workqueue.GarbageCollector, key)
-		c.notifyOwners(current)
+		c.observeOwners(current)
 	}
 }
 
-func (c *Cluster) notifyOwners(o olmcore.Object) {
+func (c *Collector) observeOwners(o olmcore.Object) {
 	for _, ref := range o.GetOwnerReferences() {
 		if owner := c.store.ByUID(ref.UID); owner != nil && owner.GetDeletionTimestamp() != nil {
 			c.queue.Add(workqueue.GarbageCollector, olmcore.KeyOf(owner))
@@ -57,8 +82,8 @@ func (c *Cluster) notifyOwners(o olmcore.Object) {
 	}
 }
 
-// collect is the garbage collector's look at one object.
-func (c *Cluster) collect(key olmcore.Key) {
+// Run reconciles one object.
+func (c *Collector) Run(key olmcore.Key) {
 	o := c.store.Find(key)
 	if o == nil {
 		return
@@ -69,7 +94,7 @@ func (c *Cluster) collect(key olmcore.Key) {
 		case slices.Contains(o.GetFinalizers(), metav1.FinalizerOrphanDependents):
 			c.orphan(t, o)
 		case slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents):
-			c.deleteDependants(t, o)
+			c.deleteDependents(t, o)
 		}
 		return
 	}
@@ -98,15 +123,15 @@ func (c *Cluster) collect(key olmcore.Key) {
 		next.SetOwnerReferences(unblocked(refs))
 		c.store.Commit(t, o, next)
 	case waits && c.store.HasDependents(o.GetUID()):
-		c.deleteAs(o, metav1.DeletePropagationForeground)
+		deleteAs(c.store, o, metav1.DeletePropagationForeground)
 	default:
-		c.deleteAs(o, defaultPolicy(o))
+		deleteAs(c.store, o, defaultPolicy(o))
 	}
 }
 
-func (c *Cluster) deleteAs(o olmcore.Object, policy metav1.DeletionPropagation) {
-	// Refused only when the object changed, which queues it again.
-	_ = c.store.Delete(olmcore.RefOf(o), nil, policy)
+func deleteAs(s *store.Store, o olmcore.Object, policy metav1.DeletionPropagation) {
+	// A delete is rejected only if the object changed, which queues it again.
+	_ = s.Delete(olmcore.RefOf(o), nil, policy)
 }
 
 func defaultPolicy(o olmcore.Object) metav1.DeletionPropagation {
@@ -119,7 +144,7 @@ func defaultPolicy(o olmcore.Object) metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-func (c *Cluster) ownerState(k *store.Kind, dependant olmcore.Object, ref metav1.OwnerReference) ownerState {
+func (c *Collector) ownerState(k *store.Kind, dependant olmcore.Object, ref metav1.OwnerReference) ownerState {
 	if c.outside[ref.UID] {
 		return solid
 	}
@@ -144,9 +169,9 @@ func (c *Cluster) ownerState(k *store.Kind, dependant olmcore.Object, ref metav1
 	return solid
 }
 
-// orphan takes an owner that is being deleted off its dependants.
-func (c *Cluster) orphan(t *store.Table, owner olmcore.Object) {
-	for _, d := range c.ownDependants(t.Kind, owner) {
+// orphan removes the references to an owner that is being deleted from its dependents.
+func (c *Collector) orphan(t *store.Table, owner olmcore.Object) {
+	for _, d := range c.ownDependents(t.Kind, owner) {
 		next := store.Shallow(d)
 		next.SetOwnerReferences(slices.DeleteFunc(slices.Clone(d.GetOwnerReferences()), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }))
 		c.store.Commit(c.store.Table(olmcore.GVKOf(d).GroupKind()), d, next)
@@ -156,11 +181,11 @@ func (c *Cluster) orphan(t *store.Table, owner olmcore.Object) {
 	c.store.DropFinalizer(t, owner, metav1.FinalizerOrphanDependents)
 }
 
-// deleteDependants lets an owner in foreground deletion go once nothing blocks it, and queues its dependants until
-// then.
-func (c *Cluster) deleteDependants(t *store.Table, owner olmcore.Object) {
+// deleteDependents removes an owner in foreground deletion once no dependent blocks it. Until then it queues the
+// dependents.
+func (c *Collector) deleteDependents(t *store.Table, owner olmcore.Object) {
 	blocked := false
-	for _, d := range c.ownDependants(t.Kind, owner) {
+	for _, d := range c.ownDependents(t.Kind, owner) {
 		blocked = blocked || blocks(d, owner.GetUID())
 		if d.GetDeletionTimestamp() == nil {
 			c.queue.Add(workqueue.GarbageCollector, olmcore.KeyOf(d))
@@ -173,13 +198,12 @@ func (c *Cluster) deleteDependants(t *store.Table, owner olmcore.Object) {
 
 func blocks(dependant olmcore.Object, owner types.UID) bool {
 	return slices.ContainsFunc(dependant.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
-		return r.UID == owner && isTrue(r.BlockOwnerDeletion)
+		return r.UID == owner && (r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion)
 	})
 }
 
-// ownDependants leaves out what an owner cannot own: objects in other
-// namespaces, and cluster-scoped ones when it has a namespace itself.
-func (c *Cluster) ownDependants(k *store.Kind, owner olmcore.Object) []olmcore.Object {
+// ownDependents returns the dependents that an owner can own: a namespaced owner owns only objects of its namespace.
+func (c *Collector) ownDependents(k *store.Kind, owner olmcore.Object) []olmcore.Object {
 	all := c.store.Dependents(owner.GetUID())
 	if !k.Namespaced {
 		return all
@@ -187,11 +211,11 @@ func (c *Cluster) ownDependants(k *store.Kind, owner olmcore.Object) []olmcore.O
 	return slices.DeleteFunc(all, func(d olmcore.Object) bool { return d.GetNamespace() != owner.GetNamespace() })
 }
 
-// inCycle reports whether o blocks the foreground deletion of an owner although one of its own dependants is in
-// foreground deletion, so that neither could ever go.
-func (c *Cluster) inCycle(k *store.Kind, o olmcore.Object) bool {
-	blocking := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return isTrue(r.BlockOwnerDeletion) })
-	return blocking && slices.ContainsFunc(c.ownDependants(k, o), func(d olmcore.Object) bool {
+// inCycle reports whether o blocks the foreground deletion of an owner although one of its own dependents is in
+// foreground deletion, so that neither could be removed.
+func (c *Collector) inCycle(k *store.Kind, o olmcore.Object) bool {
+	blocking := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return (r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion) })
+	return blocking && slices.ContainsFunc(c.ownDependents(k, o), func(d olmcore.Object) bool {
 		return d.GetDeletionTimestamp() != nil && slices.Contains(d.GetFinalizers(), metav1.FinalizerDeleteDependents)
 	})
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fake
+// Package crds serves the kinds of CustomResourceDefinitions and simulates their controller.
+package crds
 
 import (
 	"slices"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,15 +13,29 @@ import (
 
 	"github.com/olmcore/olm/fake/internal/defaults"
 	"github.com/olmcore/olm/fake/internal/store"
-	"github.com/olmcore/olm/fake/internal/workloads"
 	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
 
 type customResourceDefinition = apiextensionsv1.CustomResourceDefinition
 
-// serveCRD keeps what the API serves in step with a CRD.
-func (c *Cluster) serveCRD(current, next olmcore.Object) {
+// Controller establishes CRDs and deletes their objects.
+type Controller struct {
+	store *store.Store
+	queue *workqueue.Queue
+}
+
+// New returns the controller of a store.
+func New(s *store.Store, q *workqueue.Queue) *Controller { return &Controller{s, q} }
+
+// Observe serves the kind of a CRD, or stops to serve it, after a change of the CRD, and queues the CRD.
+func (c *Controller) Observe(key olmcore.Key, current, next olmcore.Object) {
+	c.serve(current, next)
+	c.queue.Add(workqueue.CRDs, key)
+}
+
+// serve serves the kind of an established CRD.
+func (c *Controller) serve(current, next olmcore.Object) {
 	before, _ := current.(*customResourceDefinition)
 	after, _ := next.(*customResourceDefinition)
 	if after == nil || !established(after) {
@@ -47,7 +63,7 @@ func (c *Cluster) serveCRD(current, next olmcore.Object) {
 	k.Resource, k.Custom, k.HasGeneration = after.Spec.Names.Plural, true, true
 	k.HasStatus = storage.Subresources != nil && storage.Subresources.Status != nil
 	k.Terminating = after.DeletionTimestamp != nil
-	k.Conversion = workloads.ConversionOf(after)
+	k.Conversion = ConversionOf(after)
 	if storage.Schema != nil {
 		k.Defaults = defaults.SchemaOf(storage.Schema.OpenAPIV3Schema)
 	}
@@ -55,7 +71,7 @@ func (c *Cluster) serveCRD(current, next olmcore.Object) {
 }
 
 // setKind serves a kind, in the table that has its objects, if there is one.
-func (c *Cluster) setKind(t *store.Table, k *store.Kind) {
+func (c *Controller) setKind(t *store.Table, k *store.Kind) {
 	if t == nil {
 		c.store.AddTable(store.NewTable(k))
 		return
@@ -67,8 +83,8 @@ func (c *Cluster) setKind(t *store.Table, k *store.Kind) {
 	}
 }
 
-// restore brings stored objects to a new storage version, as reading and writing them would.
-func (c *Cluster) restore(t *store.Table) {
+// restore converts stored objects to a new storage version, as reading and writing them would.
+func (c *Controller) restore(t *store.Table) {
 	for _, o := range slices.Clone(t.List("")) {
 		next := store.Shallow(o)
 		next.GetObjectKind().SetGroupVersionKind(t.Kind.GVK)
@@ -76,8 +92,8 @@ func (c *Cluster) restore(t *store.Table) {
 	}
 }
 
-// unserve takes a kind out of the API, with all its objects.
-func (c *Cluster) unserve(crd *customResourceDefinition) {
+// unserve stops to serve a kind, and removes all its objects.
+func (c *Controller) unserve(crd *customResourceDefinition) {
 	gk := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 	t := c.store.Table(gk)
 	if t == nil || !t.Kind.Custom {
@@ -89,7 +105,8 @@ func (c *Cluster) unserve(crd *customResourceDefinition) {
 	c.store.RemoveTable(gk)
 }
 
-func (c *Cluster) notifyCRDOf(k *store.Kind) {
+// ObserveRemoved queues the CRD of a kind after an object of the kind was removed.
+func (c *Controller) ObserveRemoved(k *store.Kind) {
 	name := k.Resource + "." + k.GVK.Group
 	if c.store.Table(store.CRDKind).Get("", name) != nil {
 		c.queue.Add(workqueue.CRDs, crdKey(name))
@@ -100,34 +117,35 @@ func crdKey(name string) olmcore.Key {
 	return olmcore.Key{Group: store.CRDKind.Group, Kind: store.CRDKind.Kind, Name: name}
 }
 
-func (c *Cluster) runCRD(key olmcore.Key) {
+// Run accepts the names of a CRD, establishes it, or deletes its objects.
+func (c *Controller) Run(key olmcore.Key) {
 	crd := store.Get[*customResourceDefinition](c.store, store.CRDKind, "", key.Name)
 	if crd == nil {
 		return
 	}
 	if crd.DeletionTimestamp != nil {
-		c.terminateCRD(crd)
+		c.terminate(crd)
 		return
 	}
 	next := crd.DeepCopy()
 	status := &next.Status
 	switch {
 	case c.nameTaken(crd):
-		c.setCRDCondition(status, apiextensionsv1.NamesAccepted, false, "KindConflict", "the kind is already in use")
-		c.setCRDCondition(status, apiextensionsv1.Established, established(crd), "NotAccepted", "not all names are accepted")
-	case !crdCondition(crd, apiextensionsv1.NamesAccepted):
+		setCondition(c.queue.Now(), status, apiextensionsv1.NamesAccepted, false, "KindConflict", "the kind is already in use")
+		setCondition(c.queue.Now(), status, apiextensionsv1.Established, established(crd), "NotAccepted", "not all names are accepted")
+	case !hasCondition(crd, apiextensionsv1.NamesAccepted):
 		status.AcceptedNames = next.Spec.Names
-		c.setCRDCondition(status, apiextensionsv1.NamesAccepted, true, "NoConflicts", "no conflicts found")
-		c.setCRDCondition(status, apiextensionsv1.Established, false, "Installing", "the initial names have been accepted")
+		setCondition(c.queue.Now(), status, apiextensionsv1.NamesAccepted, true, "NoConflicts", "no conflicts found")
+		setCondition(c.queue.Now(), status, apiextensionsv1.Established, false, "Installing", "the initial names have been accepted")
 	default:
 		status.AcceptedNames = next.Spec.Names
-		c.setCRDCondition(status, apiextensionsv1.Established, true, "InitialNamesAccepted", "the initial names have been accepted")
+		setCondition(c.queue.Now(), status, apiextensionsv1.Established, true, "InitialNamesAccepted", "the initial names have been accepted")
 	}
 	c.store.ReplaceStatus(c.store.Table(store.CRDKind), crd, next)
 }
 
-// storeVersion records the version in which instances are stored from now on.
-func storeVersion(crd *customResourceDefinition) {
+// StoreVersion records the version in which objects are stored from now on.
+func StoreVersion(crd *customResourceDefinition) {
 	if v := storageVersion(crd); v != nil {
 		if !slices.Contains(crd.Status.StoredVersions, v.Name) {
 			crd.Status.StoredVersions = append(slices.Clip(crd.Status.StoredVersions), v.Name)
@@ -136,7 +154,7 @@ func storeVersion(crd *customResourceDefinition) {
 }
 
 // nameTaken reports whether another CRD of the group serves the kind, or the kind is builtin under another plural.
-func (c *Cluster) nameTaken(crd *customResourceDefinition) bool {
+func (c *Controller) nameTaken(crd *customResourceDefinition) bool {
 	for _, o := range c.store.Table(store.CRDKind).List("") {
 		other := o.(*customResourceDefinition)
 		if other.Name != crd.Name && other.Spec.Group == crd.Spec.Group && other.Spec.Names.Kind == crd.Spec.Names.Kind && established(other) {
@@ -146,15 +164,15 @@ func (c *Cluster) nameTaken(crd *customResourceDefinition) bool {
 	return false
 }
 
-// terminateCRD deletes the instances of a CRD, and lets it go when none is left.
-func (c *Cluster) terminateCRD(crd *customResourceDefinition) {
+// terminate deletes the objects of a CRD, and removes the CRD when none is left.
+func (c *Controller) terminate(crd *customResourceDefinition) {
 	if !slices.Contains(crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		return
 	}
 	t := c.store.Table(store.CRDKind)
-	if !crdCondition(crd, apiextensionsv1.Terminating) {
+	if !hasCondition(crd, apiextensionsv1.Terminating) {
 		next := crd.DeepCopy()
-		c.setCRDCondition(&next.Status, apiextensionsv1.Terminating, true, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+		setCondition(c.queue.Now(), &next.Status, apiextensionsv1.Terminating, true, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
 		c.store.ReplaceStatus(t, crd, next)
 		return
 	}
@@ -163,7 +181,8 @@ func (c *Cluster) terminateCRD(crd *customResourceDefinition) {
 		for _, o := range instances.List("") {
 			if o.GetDeletionTimestamp() == nil {
 				c.queue.Add(workqueue.CRDs, crdKey(crd.Name))
-				c.deleteAs(o, metav1.DeletePropagationBackground)
+				// A delete is rejected only if the object changed, which queues it again.
+				_ = c.store.Delete(olmcore.RefOf(o), nil, metav1.DeletePropagationBackground)
 				return
 			}
 		}
@@ -172,9 +191,9 @@ func (c *Cluster) terminateCRD(crd *customResourceDefinition) {
 	c.store.DropFinalizer(t, crd, apiextensionsv1.CustomResourceCleanupFinalizer)
 }
 
-func (c *Cluster) setCRDCondition(s *apiextensionsv1.CustomResourceDefinitionStatus, kind apiextensionsv1.CustomResourceDefinitionConditionType, is bool, reason, message string) {
+func setCondition(now time.Time, s *apiextensionsv1.CustomResourceDefinitionStatus, kind apiextensionsv1.CustomResourceDefinitionConditionType, is bool, reason, message string) {
 	want := apiextensionsv1.CustomResourceDefinitionCondition{
-		Type: kind, Status: store.ConditionStatus[apiextensionsv1.ConditionStatus](is), Reason: reason, Message: message, LastTransitionTime: olmcore.Timestamp(c.Now()),
+		Type: kind, Status: store.ConditionStatus[apiextensionsv1.ConditionStatus](is), Reason: reason, Message: message, LastTransitionTime: olmcore.Timestamp(now),
 	}
 	for i, have := range s.Conditions {
 		if have.Type != kind {
@@ -190,10 +209,10 @@ func (c *Cluster) setCRDCondition(s *apiextensionsv1.CustomResourceDefinitionSta
 }
 
 func established(crd *customResourceDefinition) bool {
-	return crdCondition(crd, apiextensionsv1.Established)
+	return hasCondition(crd, apiextensionsv1.Established)
 }
 
-func crdCondition(crd *customResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+func hasCondition(crd *customResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType) bool {
 	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == kind && c.Status == apiextensionsv1.ConditionTrue
 	})
