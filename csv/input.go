@@ -20,7 +20,7 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/internal/checkpoint"
 	"github.com/olmcore/olm/internal/inputs"
@@ -195,7 +195,7 @@ func (in *Input) ofCleanup() cleanup.Input {
 }
 
 func (in *Input) validate() error {
-	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
+	if err := model.ValidateCSV(in.ClusterServiceVersion, in.Now); err != nil {
 		return err
 	}
 	lists := inputs.ValidateLists()

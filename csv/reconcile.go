@@ -12,7 +12,7 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -92,7 +92,7 @@ func outcome(f *facts, d decision) Outcome {
 		cause := olmcore.Cause{Reason: ReasonStatusChanged, Message: d.message}
 		out.Actions = append(out.Actions, olmcore.UpdateStatusOf(f.csv, after, cause))
 		if f.csv.Status.Phase != d.phase || f.csv.Status.Reason != d.reason {
-			out.Transitions = []olmcore.Transition{owned.Moved(f.csv, &after.Status)}
+			out.Transitions = []olmcore.Transition{model.PhaseTransition(f.csv, &after.Status)}
 			out.Diagnostics = append(out.Diagnostics, replacesCycle(f)...)
 		}
 	}
@@ -116,7 +116,7 @@ func statusAfter(f *facts, d decision) *version {
 	if isRecorded && (d.refreshes || d.renewAt != nil) {
 		after.Status.LastUpdateTime = new(olmcore.Timestamp(f.now))
 	} else {
-		owned.SetPhase(&after.Status, d.phase, d.reason, d.message, f.now)
+		model.SetPhase(&after.Status, d.phase, d.reason, d.message, f.now)
 	}
 	if isNewReport {
 		after.Status.RequirementStatus = report

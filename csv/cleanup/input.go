@@ -14,7 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/internal/checkpoint"
 	"github.com/olmcore/olm/internal/inputs"
@@ -160,7 +160,7 @@ func (in *Input) validate() error {
 	lists := inputs.ValidateLists()
 	in.lists(&lists)
 	err := cmp.Or(
-		owned.Validate(in.ClusterServiceVersion, in.Now),
+		model.ValidateCSV(in.ClusterServiceVersion, in.Now),
 		in.Config.Validate(),
 		lists.Err(),
 		read.ValidateMixed("Deletion.ClusterObjects", in.ClusterObjects),

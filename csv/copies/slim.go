@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/olmcore/olm/csv/internal/copied"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
 )
@@ -34,7 +34,7 @@ const (
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, which caches copies as metadata.
 func Slim(o olmcore.Object) olmcore.Object {
 	if o == nil || olmcore.GVKOf(o) != v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind) ||
-		copied.Home(o).Namespace == o.GetNamespace() {
+		model.OriginalKey(o).Namespace == o.GetNamespace() {
 		return o
 	}
 	read, err := decode.Typed(o)

@@ -12,7 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/internal/checkpoint"
 	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
@@ -96,7 +96,7 @@ func (in *Input) cover(c checkpoint.Coverage) checkpoint.Coverage {
 }
 
 func (in *Input) validate() error {
-	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
+	if err := model.ValidateCSV(in.ClusterServiceVersion, in.Now); err != nil {
 		return err
 	}
 	lists := inputs.ValidateLists()

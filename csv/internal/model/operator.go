@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observed contains what was observed of one operator. The packages deployment, backend, webhook and apiservice
-// decide from it.
-package observed
+package model
 
 import (
 	"time"
@@ -17,7 +15,6 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/certificate"
-	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -27,7 +24,7 @@ import (
 // in Objects.
 type Operator struct {
 	Now time.Time
-	CSV *owned.CSV
+	CSV *CSV
 	// Group is the only OperatorGroup of the namespace, or nil.
 	Group *operatorsv1.OperatorGroup
 	// Account is the ServiceAccount with which the writes are made, or nil if they are made with the identity of the
@@ -38,8 +35,8 @@ type Operator struct {
 	IsConfined bool
 	// Neighbours contains the other CSVs of the namespace, without copies. Relatives contains the Neighbours of the same
 	// upgrade chain. Objects of a Neighbour that is not in Relatives are not adopted.
-	Neighbours []*owned.CSV
-	Relatives  sets.Set[*owned.CSV]
+	Neighbours []*CSV
+	Relatives  sets.Set[*CSV]
 	// Deployments contains the Deployments of the namespace. ServiceAccounts contains the ServiceAccounts of these
 	// Deployments.
 	Deployments     []*appsv1.Deployment

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shared_test
+package model_test
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/csv/internal/shared"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -44,7 +44,7 @@ func TestBindingIsHandedOverOnlyIfItGrantsToOwner(t *testing.T) {
 				},
 				Subjects: c.subjects,
 			}
-			x := shared.NewIndex(shared.Sources{ClusterServiceVersions: []*v1alpha1.ClusterServiceVersion{next}})
+			x := model.IndexNextOwners(model.OwnerSources{ClusterServiceVersions: []*v1alpha1.ClusterServiceVersion{next}})
 			require.Equal(t, c.want, x.NextOwnerOf(binding) == next)
 		})
 	}

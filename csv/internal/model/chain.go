@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chain computes upgrade chains of ClusterServiceVersions from spec.replaces. The CSVs of a namespace form a
-// forest, in which each has at most one predecessor. A CSV that replaces itself is treated as if it replaced nothing.
-// In a cycle, spec.replaces of the oldest CSV is ignored. So every walk ends, and the newest CSV of a cycle is its
-// head.
-package chain
+package model
 
 import (
 	"cmp"
@@ -14,39 +10,39 @@ import (
 	semver "github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/sets"
-
-	"github.com/olmcore/olm/csv/internal/owned"
 )
 
-// Chain is the position of a CSV in its upgrade chain.
+// Chain is the position of a CSV in its upgrade chain. The CSVs of a namespace form a forest, in which each has at most
+// one predecessor. A CSV that replaces itself is treated as if it replaced nothing. In a cycle, spec.replaces of the
+// oldest CSV is ignored. So every walk ends, and the newest CSV of a cycle is its head.
 type Chain struct {
 	// Predecessor is the CSV that this CSV replaces, or nil if there is none.
-	Predecessor *owned.CSV
+	Predecessor *CSV
 	// Successor is the CSV that replaces this CSV, or nil if there is none. A CSV that is being deleted is a Successor
 	// only if it is Succeeded, and if a Succeeded CSV that is not being deleted replaces it.
-	Successor *owned.CSV
+	Successor *CSV
 	// TakenOver is a live direct or indirect successor whose installation has started, or nil if there is none. If
 	// TakenOver is set, the CSV must not install anything.
-	TakenOver *owned.CSV
+	TakenOver *CSV
 	// Followed is true if a live direct or indirect successor is Succeeded.
 	Followed bool
 	// InCycle is true if the chain of spec.replaces leads from the CSV back to the CSV.
 	InCycle bool
 	// Descendants contains the direct and indirect successors of the CSV, nearest first. Relatives contains the
 	// Descendants, and the direct and indirect predecessors of the CSV.
-	Descendants []*owned.CSV
-	Relatives   sets.Set[*owned.CSV]
+	Descendants []*CSV
+	Relatives   sets.Set[*CSV]
 }
 
 // IsNeighbour reports whether self and other are different CSVs of the same namespace, and other is not a copied CSV.
-func IsNeighbour(self, other *owned.CSV) bool {
+func IsNeighbour(self, other *CSV) bool {
 	return other.Namespace == self.Namespace && other.Name != self.Name && !other.IsCopied()
 }
 
-// Of returns the position of a CSV in its upgrade chain. others may contain any CSVs. CSVs that are not neighbours of
-// self are ignored.
-func Of(self *owned.CSV, others []*owned.CSV) Chain {
-	members := []*owned.CSV{self}
+// ChainOf returns the position of a CSV in its upgrade chain. others may contain any CSVs. CSVs that are not neighbours
+// of self are ignored.
+func ChainOf(self *CSV, others []*CSV) Chain {
+	members := []*CSV{self}
 	for _, o := range others {
 		if IsNeighbour(self, o) {
 			members = append(members, o)
@@ -66,15 +62,15 @@ func Of(self *owned.CSV, others []*owned.CSV) Chain {
 		c.Relatives.Insert(p)
 	}
 	c.Followed = slices.ContainsFunc(c.Descendants, isLiveSucceeded)
-	c.TakenOver = first(c.Descendants, hasBegun)
-	c.Successor = first(successors[self], func(s *owned.CSV) bool {
+	c.TakenOver = firstCSV(c.Descendants, hasBegun)
+	c.Successor = firstCSV(successors[self], func(s *CSV) bool {
 		return s.DeletionTimestamp == nil || isSucceeded(s) && slices.ContainsFunc(successors[s], isLiveSucceeded)
 	})
 	return c
 }
 
-// first returns the first CSV that passes a test, or nil.
-func first(list []*owned.CSV, test func(*owned.CSV) bool) *owned.CSV {
+// firstCSV returns the first CSV that passes a test, or nil.
+func firstCSV(list []*CSV, test func(*CSV) bool) *CSV {
 	if i := slices.IndexFunc(list, test); i >= 0 {
 		return list[i]
 	}
@@ -82,12 +78,12 @@ func first(list []*owned.CSV, test func(*owned.CSV) bool) *owned.CSV {
 }
 
 // predecessors returns the CSV that each member replaces, without cycles, and whether self was part of a cycle.
-func predecessors(self *owned.CSV, members []*owned.CSV) (predecessor map[*owned.CSV]*owned.CSV, inCycle bool) {
-	named := make(map[string]*owned.CSV, len(members))
+func predecessors(self *CSV, members []*CSV) (predecessor map[*CSV]*CSV, inCycle bool) {
+	named := make(map[string]*CSV, len(members))
 	for _, v := range members {
 		named[v.Name] = v
 	}
-	predecessor = map[*owned.CSV]*owned.CSV{}
+	predecessor = map[*CSV]*CSV{}
 	for _, v := range members {
 		p := named[v.Spec.Replaces]
 		if p != nil && p != v {
@@ -99,8 +95,8 @@ func predecessors(self *owned.CSV, members []*owned.CSV) (predecessor map[*owned
 }
 
 // successorsOf returns the CSVs that replace each member, the preferred one first.
-func successorsOf(members []*owned.CSV, predecessor map[*owned.CSV]*owned.CSV) map[*owned.CSV][]*owned.CSV {
-	successors := map[*owned.CSV][]*owned.CSV{}
+func successorsOf(members []*CSV, predecessor map[*CSV]*CSV) map[*CSV][]*CSV {
+	successors := map[*CSV][]*CSV{}
 	for _, v := range members {
 		if p := predecessor[v]; p != nil {
 			successors[p] = append(successors[p], v)
@@ -113,8 +109,8 @@ func successorsOf(members []*owned.CSV, predecessor map[*owned.CSV]*owned.CSV) m
 }
 
 // cutCycles removes the edge of the oldest CSV from each cycle, and reports whether self is part of one.
-func cutCycles(self *owned.CSV, members []*owned.CSV, predecessor map[*owned.CSV]*owned.CSV) (inCycle bool) {
-	seen := make(map[*owned.CSV]int, len(members)) // number of the walk, by CSV
+func cutCycles(self *CSV, members []*CSV, predecessor map[*CSV]*CSV) (inCycle bool) {
+	seen := make(map[*CSV]int, len(members)) // number of the walk, by CSV
 	for i, v := range members {
 		for ; v != nil && seen[v] == 0; v = predecessor[v] {
 			seen[v] = i + 1
@@ -122,12 +118,12 @@ func cutCycles(self *owned.CSV, members []*owned.CSV, predecessor map[*owned.CSV
 		if v == nil || seen[v] != i+1 {
 			continue
 		}
-		cycle := []*owned.CSV{v}
+		cycle := []*CSV{v}
 		for o := predecessor[v]; o != v; o = predecessor[o] {
 			cycle = append(cycle, o)
 		}
 		inCycle = inCycle || slices.Contains(cycle, self)
-		delete(predecessor, slices.MinFunc(cycle, func(a, b *owned.CSV) int {
+		delete(predecessor, slices.MinFunc(cycle, func(a, b *CSV) int {
 			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), compareVersions(a, b), strings.Compare(a.Name, b.Name))
 		}))
 	}
@@ -135,7 +131,7 @@ func cutCycles(self *owned.CSV, members []*owned.CSV, predecessor map[*owned.CSV
 }
 
 // comparePreference sorts CSVs that replace the same CSV. The preferred one comes first.
-func comparePreference(a, b *owned.CSV) int {
+func comparePreference(a, b *CSV) int {
 	return cmp.Or(
 		CompareSucceeded(a, b),
 		compareVersions(b, a),
@@ -145,7 +141,7 @@ func comparePreference(a, b *owned.CSV) int {
 }
 
 // CompareSucceeded orders Succeeded CSVs before other CSVs. It returns 0 if both CSVs are Succeeded, or neither is.
-func CompareSucceeded(a, b *owned.CSV) int {
+func CompareSucceeded(a, b *CSV) int {
 	switch {
 	case isSucceeded(a) == isSucceeded(b):
 		return 0
@@ -155,7 +151,7 @@ func CompareSucceeded(a, b *owned.CSV) int {
 	return 1
 }
 
-func compareVersions(a, b *owned.CSV) int {
+func compareVersions(a, b *CSV) int {
 	return cmp.Or(
 		a.Spec.Version.Compare(b.Spec.Version.Version),
 		slices.CompareFunc(a.Spec.Release.Release, b.Spec.Release.Release, semver.PRVersion.Compare),
@@ -163,7 +159,7 @@ func compareVersions(a, b *owned.CSV) int {
 }
 
 // hasBegun reports whether a live CSV has begun to install.
-func hasBegun(v *owned.CSV) bool {
+func hasBegun(v *CSV) bool {
 	switch v.Status.Phase {
 	case v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseReplacing:
 		return v.DeletionTimestamp == nil
@@ -171,6 +167,6 @@ func hasBegun(v *owned.CSV) bool {
 	return false
 }
 
-func isSucceeded(v *owned.CSV) bool { return v.Status.Phase == v1alpha1.CSVPhaseSucceeded }
+func isSucceeded(v *CSV) bool { return v.Status.Phase == v1alpha1.CSVPhaseSucceeded }
 
-func isLiveSucceeded(v *owned.CSV) bool { return v.DeletionTimestamp == nil && isSucceeded(v) }
+func isLiveSucceeded(v *CSV) bool { return v.DeletionTimestamp == nil && isSucceeded(v) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmconfig_test
+package copies_test
 
 import (
 	"context"
@@ -12,24 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/copies"
-	"github.com/olmcore/olm/csv/olmconfig"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // The status of the OLMConfig reports whether copies match its option.
-func ExampleReconcile() {
+func ExampleReconcileConfig() {
 	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{
 		&operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster", UID: "1", ResourceVersion: "2"}},
 	}, olmcore.Everything)
 	if err != nil {
 		panic(err)
 	}
-	in, err := olmconfig.Gather(context.Background(), snapshot, types.NamespacedName{Name: "cluster"}, copies.Config{})
+	in, err := copies.GatherConfig(context.Background(), snapshot, types.NamespacedName{Name: "cluster"}, copies.Config{})
 	if err != nil {
 		panic(err)
 	}
 	in.Now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	out, err := olmconfig.Reconcile(in)
+	out, err := copies.ReconcileConfig(in)
 	if err != nil {
 		panic(err)
 	}
@@ -47,8 +46,8 @@ func ExampleReconcile() {
 }
 
 // A change of the OLMConfig affects only the OLMConfig.
-func ExampleAffected() {
-	fmt.Println(olmconfig.Affected(&operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}))
+func ExampleAffectedConfigs() {
+	fmt.Println(copies.AffectedConfigs(&operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}))
 	// Output:
 	// [/cluster]
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmconfig
+package copies
 
 import (
 	"context"
@@ -11,23 +11,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/csv/copies"
-	"github.com/olmcore/olm/csv/internal/copied"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads the Input of Reconcile. The caller sets Now and Checkpoint. Only the Name of key is used. If the
+// GatherConfig reads the Input of Reconcile. The caller sets Now and Checkpoint. Only the Name of key is used. If the
 // OLMConfig does not exist, apierrors.IsNotFound reports true for the error. If the Reader does not read a kind
-// (olmcore.ErrNotRead), the list of that kind is incomplete in the Input. Gather returns the error of any other failed
-// read.
-func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config copies.Config) (Input, error) {
+// (olmcore.ErrNotRead), the list of that kind is incomplete in the ConfigInput. GatherConfig returns the error of any
+// other failed read.
+func GatherConfig(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (ConfigInput, error) {
 	c, err := olmcore.Require[*operatorsv1.OLMConfig](ctx, r, "", key.Name)
 	if err != nil {
-		return Input{}, olmcore.Needed(err, "whether copies of operators are disabled")
+		return ConfigInput{}, olmcore.Needed(err, "whether copies of operators are disabled")
 	}
-	in := Input{OLMConfig: c, Config: config}
-	if c.Name != copied.ConfigName {
+	in := ConfigInput{OLMConfig: c, Config: config}
+	if c.Name != model.OLMConfigName {
 		return in, nil
 	}
 	reads := read.From(ctx, r)
@@ -35,7 +34,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	in.OperatorGroups = read.List[*operatorsv1.OperatorGroup](reads, metav1.NamespaceAll, nil)
 	in.Namespaces = read.List[*corev1.Namespace](reads, metav1.NamespaceAll, nil)
 	if err := reads.Err(); err != nil {
-		return Input{}, err
+		return ConfigInput{}, err
 	}
 	return in, nil
 }

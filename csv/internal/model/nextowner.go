@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shared finds ClusterServiceVersions that need a cluster-scoped object in addition to its labelled owner.
-package shared
+package model
 
 import (
 	"cmp"
@@ -15,29 +14,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Sources contains the observed objects from which NewIndex finds out which ClusterServiceVersions need an object.
-type Sources struct {
+// OwnerSources contains the observed objects from which IndexNextOwners finds out which ClusterServiceVersions need an
+// object.
+type OwnerSources struct {
 	ClusterServiceVersions []*v1alpha1.ClusterServiceVersion
 	InstallPlans           []*v1alpha1.InstallPlan
 	OperatorGroups         []*operatorsv1.OperatorGroup
 }
 
-// Index finds the ClusterServiceVersion that should own an object once the current owner of the object is deleted.
-type Index struct {
+// NextOwners finds the ClusterServiceVersion that should own an object once the current owner of the object is deleted.
+type NextOwners struct {
 	live    map[types.NamespacedName]*v1alpha1.ClusterServiceVersion
 	planned map[olmcore.Key][]types.NamespacedName
 }
 
-// NewIndex returns the Index of s. A ClusterServiceVersion needs an object if the object records the
+// IndexNextOwners returns the NextOwners of s. A ClusterServiceVersion needs an object if the object records the
 // ClusterServiceVersion as a co-owner, or if an InstallPlan applied a step with the object for the
 // ClusterServiceVersion. The steps of InstallPlans that run as a ServiceAccount are ignored.
-func NewIndex(s Sources) *Index {
-	x := &Index{map[types.NamespacedName]*v1alpha1.ClusterServiceVersion{}, map[olmcore.Key][]types.NamespacedName{}}
+func IndexNextOwners(s OwnerSources) *NextOwners {
+	x := &NextOwners{map[types.NamespacedName]*v1alpha1.ClusterServiceVersion{}, map[olmcore.Key][]types.NamespacedName{}}
 	for _, c := range s.ClusterServiceVersions {
 		if c.DeletionTimestamp == nil && !c.IsCopied() {
 			x.live[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = c
@@ -52,7 +50,7 @@ func NewIndex(s Sources) *Index {
 			continue
 		}
 		for _, step := range p.Status.Plan {
-			if key, ok := KeyOf(step); ok {
+			if key, ok := StepKey(step); ok {
 				x.planned[key] = append(x.planned[key], types.NamespacedName{Namespace: p.Namespace, Name: step.Resolving})
 			}
 		}
@@ -60,9 +58,9 @@ func NewIndex(s Sources) *Index {
 	return x
 }
 
-// KeyOf returns the key of the object in a step, without a namespace. So the key matches only cluster-scoped objects.
+// StepKey returns the key of the object in a step, without a namespace. So the key matches only cluster-scoped objects.
 // If the step was not applied, or belongs to no ClusterServiceVersion, applied is false and the key is empty.
-func KeyOf(step *v1alpha1.Step) (key olmcore.Key, applied bool) {
+func StepKey(step *v1alpha1.Step) (key olmcore.Key, applied bool) {
 	if step == nil || step.Resolving == "" || step.Status != v1alpha1.StepStatusCreated && step.Status != v1alpha1.StepStatusPresent {
 		return key, false
 	}
@@ -70,14 +68,14 @@ func KeyOf(step *v1alpha1.Step) (key olmcore.Key, applied bool) {
 }
 
 func runsAsController(p *v1alpha1.InstallPlan, groups []*operatorsv1.OperatorGroup) bool {
-	g, _ := group.Alone(groups, p.Namespace)
+	g, _ := OnlyGroup(groups, p.Namespace)
 	return g != nil && g.Spec.ServiceAccountName == "" && g.Status.ServiceAccountRef == nil && p.Status.AttenuatedServiceAccountRef == nil
 }
 
 // NextOwnerOf returns the ClusterServiceVersion that should own a cluster-scoped object once its owner is deleted. This
 // is the first ClusterServiceVersion, by namespace and name, that needs the object and is not being deleted.
 // NextOwnerOf returns nil if there is none, or if the object is namespaced.
-func (x *Index) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
+func (x *NextOwners) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 	if o.GetNamespace() != metav1.NamespaceAll {
 		return nil
 	}
@@ -87,7 +85,7 @@ func (x *Index) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 		if c == nil || uid != "" && c.UID != uid {
 			return
 		}
-		if owned.IsLabelValue(c.Name) && !owned.By(c).Owns(o.GetLabels()) && grantsTo(o, c.Namespace) {
+		if IsLabelValue(c.Name) && !OwnerOf(c).Owns(o.GetLabels()) && grantsTo(o, c.Namespace) {
 			candidates = append(candidates, c)
 		}
 	}
@@ -130,7 +128,7 @@ func grantsTo(o olmcore.Object, namespace string) bool {
 // HandedOver returns a copy of o with owner labels that name nextOwner. The copy does not list nextOwner as a co-owner.
 func HandedOver(o olmcore.Object, nextOwner *v1alpha1.ClusterServiceVersion) olmcore.Object {
 	after := o.DeepCopyObject().(olmcore.Object)
-	labels, _ := olmcore.MergeLabels(o.GetLabels(), owned.ByIncarnation(nextOwner).Labels())
+	labels, _ := olmcore.MergeLabels(o.GetLabels(), OwnerWithUID(nextOwner).Labels())
 	after.SetLabels(labels)
 	others := slices.DeleteFunc(olmcore.CoOwners(o.GetAnnotations()), func(owner olmcore.Owner) bool {
 		return owner.Namespace == nextOwner.Namespace && owner.Name == nextOwner.Name

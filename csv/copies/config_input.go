@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmconfig
+package copies
 
 import (
 	"time"
@@ -9,23 +9,21 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/olmcore/olm/csv/copies"
 	"github.com/olmcore/olm/internal/checkpoint"
 	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input contains all data that Reconcile uses. Reconcile does not change it. Gather fills all fields except Now and
-// Checkpoint.
-type Input struct {
+// ConfigInput contains all data that ReconcileConfig uses. ReconcileConfig does not change it. GatherConfig fills all
+// fields except Now and Checkpoint.
+type ConfigInput struct {
 	// Now is the time of this call. Required.
 	Now time.Time
 	// OLMConfig is the object to reconcile, with a name. Required.
 	OLMConfig *operatorsv1.OLMConfig
-	// Config contains the options of package copies.
-	Config copies.Config
+	Config    Config
 	// ClusterServiceVersions, OperatorGroups and Namespaces contain all objects of the cluster. Copied CSVs may be
-	// slim: see copies.Slim.
+	// slim: see Slim.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	OperatorGroups         olmcore.Observed[*operatorsv1.OperatorGroup]
 	Namespaces             olmcore.Observed[*corev1.Namespace]
@@ -35,17 +33,14 @@ type Input struct {
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Outcome contains the result of Reconcile, and a Checkpoint that the caller passes to the next call.
-type Outcome = olmcore.Outcome
-
-// lists names every list of the Input once. To add a list, add a field and a row.
-func (in *Input) lists(v *inputs.ListVisit) {
+// lists names every list of the ConfigInput once. To add a list, add a field and a row.
+func (in *ConfigInput) lists(v *inputs.ListVisit) {
 	inputs.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, inputs.Optional)
 	inputs.VisitList(v, "OperatorGroups", &in.OperatorGroups, inputs.Optional)
 	inputs.VisitList(v, "Namespaces", &in.Namespaces, inputs.Optional)
 }
 
-func (in *Input) cover(c checkpoint.Coverage) checkpoint.Coverage {
+func (in *ConfigInput) cover(c checkpoint.Coverage) checkpoint.Coverage {
 	lists := inputs.CoverLists(c)
 	in.lists(&lists)
 	c = lists.Coverage()
@@ -54,7 +49,7 @@ func (in *Input) cover(c checkpoint.Coverage) checkpoint.Coverage {
 	return c
 }
 
-func (in *Input) validate() error {
+func (in *ConfigInput) validate() error {
 	switch {
 	case in.OLMConfig == nil:
 		return &olmcore.InputError{Field: "OLMConfig", Problem: "is nil"}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package refused_test
+package model_test
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/csv/internal/refused"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -22,8 +22,8 @@ func TestRejectedWritesAreRetriedWithBackoff(t *testing.T) {
 	}
 	create := olmcore.CreateOf(configMap, olmcore.Cause{Reason: "Missing"})
 	verb, target, _ := create.Describe()
-	held := func(message string, left time.Duration) []refused.Write {
-		return []refused.Write{{Verb: verb, Target: target, Message: message, RetryIn: left}}
+	held := func(message string, left time.Duration) []model.RejectedWrite {
+		return []model.RejectedWrite{{Verb: verb, Target: target, Message: message, RetryIn: left}}
 	}
 	result := func(class olmcore.ErrorClass, count int, last time.Time) olmcore.LastResult {
 		return olmcore.LastResult{Class: class, Count: count, Last: last, Message: "no"}
@@ -31,7 +31,7 @@ func TestRejectedWritesAreRetriedWithBackoff(t *testing.T) {
 	for name, c := range map[string]struct {
 		last     olmcore.LastResult
 		due      bool
-		rejected []refused.Write
+		rejected []model.RejectedWrite
 	}{
 		"no earlier result":              {due: true},
 		"forbidden a moment ago":         {last: result(olmcore.Forbidden, 1, now), rejected: held("no", time.Minute)},
@@ -42,7 +42,7 @@ func TestRejectedWritesAreRetriedWithBackoff(t *testing.T) {
 		"a conflict":                     {last: result(olmcore.Conflict, 1, now), due: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			due, rejected := refused.Due([]olmcore.Action{create}, olmcore.LastResults{target.Key(): c.last}, now)
+			due, rejected := model.DueWrites([]olmcore.Action{create}, olmcore.LastResults{target.Key(): c.last}, now)
 			require.Equal(t, c.rejected, rejected)
 			if !c.due {
 				require.Empty(t, due)
