@@ -35,8 +35,8 @@ type Cluster struct {
 	// Authorize returns an error, usually apierrors.NewForbidden, if an action may not run under its identity. Do returns
 	// the error unchanged. Nil allows everything.
 	Authorize func(as *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error
-	// Webhooks answers the calls of the API server to webhooks. An error means that the call failed. If Webhooks is nil, no
-	// webhook is called. Serving makes such a function.
+	// Webhooks answers the calls of the API server to webhooks. An error means that the call failed. If Webhooks is nil,
+	// no webhook is called. Serving makes such a function.
 	Webhooks func(call WebhookCall) (WebhookAnswer, error)
 
 	queue       *workqueue.Queue

@@ -26,8 +26,8 @@ type ServedKind struct {
 	Status bool
 }
 
-// Kinds returns the served kinds, one entry for each version, sorted by group, kind and version: the kinds of Kubernetes
-// and of OLM, always, and those of established CRDs.
+// Kinds returns the served kinds, one entry for each version, sorted by group, kind and version: the kinds of
+// Kubernetes and of OLM, always, and those of established CRDs.
 func (d Discovery) Kinds() []ServedKind {
 	var served []ServedKind
 	for _, t := range d.cluster.store.All() {

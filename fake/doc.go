@@ -26,24 +26,25 @@
 // Preconditions (UID and resourceVersion in the Ref or object), status as a subresource, generation, finalizers,
 // deletionTimestamp, grace periods and names work as on an API server. A write that changes nothing changes no
 // resourceVersion. Setting a deletionTimestamp increments the generation. The metadata of every kind is validated. Of
-// the content, only those fields are validated that make writes of OLM fail, see validate.go. Omitted fields get their
-// defaults before anything is compared: those of the kinds of Kubernetes, and those in the schemas of CRDs, including
-// OLM's. Pods also get the token of their ServiceAccount. Stored, rejected and deleted objects are compared with those
-// of a real API server (internal/controlplane). There are two intended differences. The name of a Service must not begin
-// with a digit, as before Kubernetes 1.34. A headless Service without a selector has one family of addresses. There is
-// no schema validation of custom resources and, unless Authorize is set, no RBAC.
+// the content, only those fields are validated that make writes of OLM fail, see validate.go. Omitted fields get
+// their defaults before anything is compared: those of the kinds of Kubernetes, and those in the schemas of CRDs,
+// including OLM's. Pods also get the token of their ServiceAccount. Stored, rejected and deleted objects are compared
+// with those of a real API server (internal/controlplane). There are two intended differences. The name of a Service
+// must not begin with a digit, as before Kubernetes 1.34. A headless Service without a selector has one family of
+// addresses. There is no schema validation of custom resources and, unless Authorize is set, no RBAC.
 //
 // # Webhooks
 //
 // Unless Webhooks is set, no webhook is called. If it is set, a write of a user or a controller calls the webhooks of
-// the stored configurations, mutating ones first, each in the order of names. They are selected by operations, groups,
-// resources, scope, namespaceSelector and objectSelector. All served versions of a resource are equivalent. There are no
-// matchConditions, no second round for mutating webhooks and no CONNECT. Webhooks are not called for writes of the
-// simulation itself. A conversion webhook converts custom resources if Get, List, Create, Update or UpdateStatus use
-// another version than the stored one. Patches, Views and objects stored in an older version are not converted.
+// the stored configurations, mutating ones first, each in the order of names. They are selected by operations,
+// groups, resources, scope, namespaceSelector and objectSelector. All served versions of a resource are equivalent.
+// There are no matchConditions, no second round for mutating webhooks and no CONNECT. Webhooks are not called for
+// writes of the simulation itself. A conversion webhook converts custom resources if Get, List, Create, Update or
+// UpdateStatus use another version than the stored one. Patches, Views and objects stored in an older version are not
+// converted.
 //
-// Serving makes a function for Webhooks that lets workloads answer. The call needs a Service, running Pods behind it and
-// a certificate that the caBundle verifies. Serving.Check calls every webhook and APIService of the cluster.
+// Serving makes a function for Webhooks that lets workloads answer. The call needs a Service, running Pods behind it
+// and a certificate that the caBundle verifies. Serving.Check calls every webhook and APIService of the cluster.
 //
 //	c.Webhooks = c.Serving().Webhooks(nil)      // all webhooks allow everything
 //	err := c.Serving().Check()                  // can each of them be reached now?

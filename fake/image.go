@@ -26,8 +26,8 @@ type Image struct {
 // Image returns the image of a name.
 func (c *Cluster) Image(name string) Image { return Image{c, name} }
 
-// SetDigest sets the digest ("sha256:...") that the name resolves to from now on. Running containers keep the image that
-// they started with. Until SetDigest is called, the digest is computed from the name.
+// SetDigest sets the digest ("sha256:...") that the name resolves to from now on. Running containers keep the image
+// that they started with. Until SetDigest is called, the digest is computed from the name.
 func (i Image) SetDigest(digest string) { i.cluster.images.SetDigest(i.name, digest) }
 
 // Break makes new containers of the image wait for a reason. An empty reason means ImagePullBackOff. Running containers

@@ -40,9 +40,9 @@ func (n Node) Delete() error {
 	return n.cluster.store.Delete(olmcore.Ref{APIVersion: "v1", Kind: "Node", Name: n.name}, nil, "")
 }
 
-// Fail stops the kubelet, as a power failure does. After NodeMonitorGrace the Ready condition turns Unknown and the node
-// is tainted. The Pods of the node are then not ready and are marked for deletion after their toleration. They are not
-// removed, because no kubelet confirms their deletion.
+// Fail stops the kubelet, as a power failure does. After NodeMonitorGrace the Ready condition turns Unknown and the
+// node is tainted. The Pods of the node are then not ready and are marked for deletion after their toleration. They
+// are not removed, because no kubelet confirms their deletion.
 func (n Node) Fail() error { return n.cluster.nodes.Fail(n.name) }
 
 // SetNotReady makes the kubelet report that the node is not ready, for a reason such as "NetworkPluginNotReady". An

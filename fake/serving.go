@@ -26,10 +26,10 @@ func (c *Cluster) Serving() Serving { return Serving{c} }
 // A call that reaches its webhook gets the result of answer. If answer is nil, every write is allowed, and converted
 // objects only get the requested version.
 //
-// Pods serve with the Secret with tls.crt and tls.key that their template mounts. Of several Secrets, the one whose name
-// ends in -service-cert is used. A program may read the files once or whenever they change, so both the content at the
-// time when the Pods of this template started and the present content must verify. Webhooks with a URL are always
-// reached.
+// Pods serve with the Secret with tls.crt and tls.key that their template mounts. Of several Secrets, the one whose
+// name ends in -service-cert is used. A program may read the files once or whenever they change, so both the content
+// at the time when the Pods of this template started and the present content must verify. Webhooks with a URL are
+// always reached.
 func (s Serving) Webhooks(answer func(WebhookCall) WebhookAnswer) func(WebhookCall) (WebhookAnswer, error) {
 	if answer == nil {
 		answer = func(call WebhookCall) WebhookAnswer { return WebhookAnswer{Objects: call.Relabelled()} }

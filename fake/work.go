@@ -11,8 +11,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Step lets the simulated controllers and kubelets do one thing, and reports whether anything changed. Only the order of
-// the writes so far determines which thing is done.
+// Step lets the simulated controllers and kubelets do one thing, and reports whether anything changed. Only the order
+// of the writes so far determines which thing is done.
 func (c *Cluster) Step() bool {
 	_, changed := c.step()
 	return changed
@@ -57,8 +57,8 @@ func (c *Cluster) advanceTo(t time.Time) { c.queue.AdvanceTo(t) }
 // none waits for a time.
 func (c *Cluster) NextDeadline() (at time.Time, ok bool) { return c.queue.NextDeadline() }
 
-// RunFor settles and moves the clock by d. It settles again at each deadline of the simulation on the way. Controllers of
-// the caller do not run.
+// RunFor settles and moves the clock by d. It settles again at each deadline of the simulation on the way.
+// Controllers of the caller do not run.
 func (c *Cluster) RunFor(d time.Duration) error {
 	end := c.Now().Add(max(0, d))
 	for {

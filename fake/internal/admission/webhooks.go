@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Call is a call of the API server to a webhook: whether a write is allowed, or how objects look in another version. The
-// objects are copies.
+// Call is a call of the API server to a webhook: whether a write is allowed, or how objects look in another version.
+// The objects are copies.
 type Call struct {
 	// Name is the name of the webhook. For a conversion it is the name of the CRD.
 	Name string
@@ -64,8 +64,8 @@ type Webhooks struct {
 	function func() func(Call) (Answer, error)
 }
 
-// New returns the webhooks of the configurations in a store. function returns the function that answers calls, or nil if
-// no webhook is called.
+// New returns the webhooks of the configurations in a store. function returns the function that answers calls, or nil
+// if no webhook is called.
 func New(s *store.Store, function func() func(Call) (Answer, error)) *Webhooks {
 	return &Webhooks{s, function}
 }
@@ -155,7 +155,8 @@ func (c *Webhooks) ask(w Write, hook admissionregistrationv1.ValidatingWebhook) 
 	if !matches {
 		return Answer{}, nil
 	}
-	call := Call{Name: hook.Name, Client: hook.ClientConfig, Operation: w.Operation, Subresource: w.Subresource, Old: own(w.Old), New: own(w.Next)}
+	call := Call{Name: hook.Name, Client: hook.ClientConfig,
+		Operation: w.Operation, Subresource: w.Subresource, Old: own(w.Old), New: own(w.Next)}
 	answer, err := c.function()(call)
 	switch {
 	case err != nil && hook.FailurePolicy != nil && *hook.FailurePolicy == admissionregistrationv1.Ignore:
@@ -229,7 +230,8 @@ func (w *Write) isOf(rule admissionregistrationv1.RuleWithOperations) bool {
 }
 
 func (w *Write) inScope(scope *admissionregistrationv1.ScopeType) bool {
-	return scope == nil || *scope == admissionregistrationv1.AllScopes || (*scope == admissionregistrationv1.NamespacedScope) == w.Kind.Namespaced
+	return scope == nil || *scope == admissionregistrationv1.AllScopes ||
+		(*scope == admissionregistrationv1.NamespacedScope) == w.Kind.Namespaced
 }
 
 func namesAny[T comparable](list []T, names ...T) bool {

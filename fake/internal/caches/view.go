@@ -29,8 +29,8 @@ type Caches struct {
 // New returns caches of a store, without a View.
 func New(s *store.Store) *Caches { return &Caches{store: s, logs: map[schema.GroupKind]*eventLog{}} }
 
-// View is the cache of a reconciler: an olmcore.Reader that is stale, for each kind by its own number of events. It only
-// moves forward, when a method is called. A new View is up to date.
+// View is the cache of a reconciler: an olmcore.Reader that is stale, for each kind by its own number of events. It
+// only moves forward, when a method is called. A new View is up to date.
 type View struct {
 	// Watch, if set, is called after the view has taken in an event. old is nil for a new object, next for a removed one.
 	// Restart does not call it.

@@ -173,7 +173,9 @@ func (c *Collector) ownerState(k *store.Kind, dependant olmcore.Object, ref meta
 func (c *Collector) orphan(t *store.Table, owner olmcore.Object) {
 	for _, d := range c.ownDependents(t.Kind, owner) {
 		next := store.Shallow(d)
-		next.SetOwnerReferences(slices.DeleteFunc(slices.Clone(d.GetOwnerReferences()), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }))
+		next.SetOwnerReferences(slices.DeleteFunc(slices.Clone(d.GetOwnerReferences()), func(r metav1.OwnerReference) bool {
+			return r.UID == owner.GetUID()
+		}))
 		c.store.Commit(c.store.Table(olmcore.GVKOf(d).GroupKind()), d, next)
 		c.queue.Add(workqueue.GarbageCollector, olmcore.KeyOf(owner))
 		return
@@ -198,7 +200,7 @@ func (c *Collector) deleteDependents(t *store.Table, owner olmcore.Object) {
 
 func blocks(dependant olmcore.Object, owner types.UID) bool {
 	return slices.ContainsFunc(dependant.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
-		return r.UID == owner && (r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion)
+		return r.UID == owner && r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion
 	})
 }
 
@@ -214,7 +216,9 @@ func (c *Collector) ownDependents(k *store.Kind, owner olmcore.Object) []olmcore
 // inCycle reports whether o blocks the foreground deletion of an owner although one of its own dependents is in
 // foreground deletion, so that neither could be removed.
 func (c *Collector) inCycle(k *store.Kind, o olmcore.Object) bool {
-	blocking := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return (r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion) })
+	blocking := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+		return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion
+	})
 	return blocking && slices.ContainsFunc(c.ownDependents(k, o), func(d olmcore.Object) bool {
 		return d.GetDeletionTimestamp() != nil && slices.Contains(d.GetFinalizers(), metav1.FinalizerDeleteDependents)
 	})

@@ -70,7 +70,8 @@ func immutable(same bool, at *field.Path, detail string) field.ErrorList {
 func secretProblems(o, old *corev1.Secret) field.ErrorList {
 	problems := immutable(o.Type == old.Type, field.NewPath("type"), "field is immutable")
 	if isTrue(old.Immutable) {
-		problems = append(problems, immutable(isTrue(o.Immutable) && reflect.DeepEqual(o.Data, old.Data), field.NewPath("data"), "field is immutable when `immutable` is set")...)
+		same := isTrue(o.Immutable) && reflect.DeepEqual(o.Data, old.Data)
+		problems = append(problems, immutable(same, field.NewPath("data"), "field is immutable when `immutable` is set")...)
 	}
 	return problems
 }
@@ -141,7 +142,8 @@ func deploymentProblems(d, old *appsv1.Deployment) field.ErrorList {
 		return field.ErrorList{field.Invalid(spec.Child("selector"), d.Spec.Selector, err.Error())}
 	}
 	if !selector.Matches(labels.Set(d.Spec.Template.Labels)) {
-		return field.ErrorList{field.Invalid(spec.Child("template", "metadata", "labels"), d.Spec.Template.Labels, "`selector` does not match template `labels`")}
+		return field.ErrorList{field.Invalid(spec.Child("template", "metadata", "labels"), d.Spec.Template.Labels,
+			"`selector` does not match template `labels`")}
 	}
 	if d.Spec.Replicas != nil && *d.Spec.Replicas < 0 {
 		return field.ErrorList{field.Invalid(spec.Child("replicas"), *d.Spec.Replicas, "must be greater than or equal to 0")}
@@ -190,13 +192,15 @@ func crdProblems(crd, old *apiextensionsv1.CustomResourceDefinition) field.Error
 		}
 	}
 	if storage != 1 {
-		problems = append(problems, field.Invalid(spec.Child("versions"), len(crd.Spec.Versions), "must have exactly one version marked as storage version"))
+		problems = append(problems, field.Invalid(spec.Child("versions"), len(crd.Spec.Versions),
+			"must have exactly one version marked as storage version"))
 	}
 	if old != nil {
 		for _, stored := range old.Status.StoredVersions {
 			if !hasVersion(crd, stored) {
 				problems = append(problems, field.Invalid(field.NewPath("status", "storedVersions"), stored,
-					"missing from spec.versions; "+stored+" was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in "+stored+" and removes "+stored+" from status.storedVersions"))
+					"missing from spec.versions; "+stored+" was previously a storage version, and must remain in spec.versions until "+
+						"a storage migration ensures no data remains persisted in "+stored+" and removes "+stored+" from status.storedVersions"))
 			}
 		}
 		if isEstablished(old) && (old.Spec.Scope != crd.Spec.Scope || old.Spec.Names.Kind != crd.Spec.Names.Kind) {

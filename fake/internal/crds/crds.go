@@ -172,7 +172,8 @@ func (c *Controller) terminate(crd *customResourceDefinition) {
 	t := c.store.Table(store.CRDKind)
 	if !hasCondition(crd, apiextensionsv1.Terminating) {
 		next := crd.DeepCopy()
-		setCondition(c.queue.Now(), &next.Status, apiextensionsv1.Terminating, true, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+		setCondition(c.queue.Now(), &next.Status, apiextensionsv1.Terminating, true,
+			"InstanceDeletionInProgress", "CustomResource deletion is in progress")
 		c.store.ReplaceStatus(t, crd, next)
 		return
 	}
@@ -191,9 +192,11 @@ func (c *Controller) terminate(crd *customResourceDefinition) {
 	c.store.DropFinalizer(t, crd, apiextensionsv1.CustomResourceCleanupFinalizer)
 }
 
-func setCondition(now time.Time, s *apiextensionsv1.CustomResourceDefinitionStatus, kind apiextensionsv1.CustomResourceDefinitionConditionType, is bool, reason, message string) {
+func setCondition(now time.Time, s *apiextensionsv1.CustomResourceDefinitionStatus, kind apiextensionsv1.CustomResourceDefinitionConditionType,
+	is bool, reason, message string) {
 	want := apiextensionsv1.CustomResourceDefinitionCondition{
-		Type: kind, Status: store.ConditionStatus[apiextensionsv1.ConditionStatus](is), Reason: reason, Message: message, LastTransitionTime: olmcore.Timestamp(now),
+		Type: kind, Status: store.ConditionStatus[apiextensionsv1.ConditionStatus](is), Reason: reason, Message: message,
+		LastTransitionTime: olmcore.Timestamp(now),
 	}
 	for i, have := range s.Conditions {
 		if have.Type != kind {

@@ -12,7 +12,8 @@ import (
 	"github.com/olmcore/olm/fake/internal/store"
 )
 
-// budgetAgainst returns the name of a PodDisruptionBudget that forbids the eviction of a Pod, or the empty string if none does.
+// budgetAgainst returns the name of a PodDisruptionBudget that forbids the eviction of a Pod, or the empty string if
+// none does.
 func budgetAgainst(s *store.Store, pod *corev1.Pod) string {
 	for _, o := range s.Table(store.PDBKind).List(pod.Namespace) {
 		if budget := o.(*policyv1.PodDisruptionBudget); matches(budget.Spec.Selector, pod.Labels) && disruptionsAllowed(s, budget) <= 0 {

@@ -38,7 +38,7 @@ func (r *runtime) runContainers(pod *corev1.Pod) {
 	for _, container := range pod.Spec.Containers {
 		ready = r.runContainer(pod, container, initialized) && ready
 	}
-	if initialized && slices.ContainsFunc(s.ContainerStatuses, func(cs corev1.ContainerStatus) bool { return cs.State.Running != nil || cs.RestartCount > 0 }) {
+	if initialized && slices.ContainsFunc(s.ContainerStatuses, hasStarted) {
 		s.Phase = corev1.PodRunning
 		if s.PodIP == "" {
 			s.PodIP = r.store.NextIP("10.128")
@@ -49,6 +49,8 @@ func (r *runtime) runContainers(pod *corev1.Pod) {
 	setPodCondition(r.now(), pod, corev1.ContainersReady, ready, reason, "")
 	setPodCondition(r.now(), pod, corev1.PodReady, ready, reason, "")
 }
+
+func hasStarted(s corev1.ContainerStatus) bool { return s.State.Running != nil || s.RestartCount > 0 }
 
 func reasonUnless(ok bool, reason string) string {
 	if ok {

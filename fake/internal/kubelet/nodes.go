@@ -105,9 +105,12 @@ func NewNode(now time.Time, name string, labels map[string]string) *corev1.Node 
 
 // pressures are the conditions of a kubelet besides Ready.
 var pressures = []corev1.NodeCondition{
-	{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},
-	{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
-	{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
+	{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory",
+		Message: "kubelet has sufficient memory available"},
+	{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure",
+		Message: "kubelet has no disk pressure"},
+	{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID",
+		Message: "kubelet has sufficient PID available"},
 }
 
 // Fail stops the kubelet of a node.
@@ -231,7 +234,8 @@ func (n *Nodes) readyCondition(t workqueue.Task, k *kubelet, have *corev1.NodeCo
 		Message: "kubelet is posting ready status", LastHeartbeatTime: at, LastTransitionTime: at}
 	switch {
 	case k.silent():
-		if silentUntil := k.silentSince.Add(NodeMonitorGrace); have != nil && have.Status != corev1.ConditionUnknown && n.queue.Now().Before(silentUntil) {
+		silentUntil := k.silentSince.Add(NodeMonitorGrace)
+		if have != nil && have.Status != corev1.ConditionUnknown && n.queue.Now().Before(silentUntil) {
 			n.queue.AddAt(t, silentUntil)
 			return *have
 		}
@@ -253,8 +257,8 @@ func (n *Nodes) readyCondition(t workqueue.Task, k *kubelet, have *corev1.NodeCo
 	return want
 }
 
-// lifecycleTaints returns the taints of a node, including those for its Ready condition. If no node is ready, nothing is
-// evicted, because then the control plane is more likely at fault.
+// lifecycleTaints returns the taints of a node, including those for its Ready condition. If no node is ready, nothing
+// is evicted, because then the control plane is more likely at fault.
 func (n *Nodes) lifecycleTaints(node *corev1.Node) []corev1.Taint {
 	var want []corev1.Taint
 	add := func(key string, effect corev1.TaintEffect) {

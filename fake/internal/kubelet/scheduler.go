@@ -62,7 +62,9 @@ func offers(spec *corev1.PodSpec, node *corev1.Node) bool {
 		return true
 	}
 	required := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	return required == nil || slices.ContainsFunc(required.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool { return termMatches(term, node) })
+	return required == nil || slices.ContainsFunc(required.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+		return termMatches(term, node)
+	})
 }
 
 // spreads checks required anti-affinity and spread constraints by host name.
@@ -173,12 +175,15 @@ func requirementMatches(r corev1.NodeSelectorRequirement, value string, exists b
 		}
 		have, err1 := strconv.Atoi(value)
 		want, err2 := strconv.Atoi(r.Values[0])
-		return err1 == nil && err2 == nil && (r.Operator == corev1.NodeSelectorOpGt && have > want || r.Operator == corev1.NodeSelectorOpLt && have < want)
+		return err1 == nil && err2 == nil &&
+			(r.Operator == corev1.NodeSelectorOpGt && have > want || r.Operator == corev1.NodeSelectorOpLt && have < want)
 	}
 	return false
 }
 
 // fitsAny reports whether any node may run Pods of a spec.
 func (s *scheduler) fitsAny(spec *corev1.PodSpec) bool {
-	return s.takesEveryPod() || slices.ContainsFunc(s.store.Table(store.NodeKind).List(""), func(o olmcore.Object) bool { return offers(spec, o.(*corev1.Node)) })
+	return s.takesEveryPod() || slices.ContainsFunc(s.store.Table(store.NodeKind).List(""), func(o olmcore.Object) bool {
+		return offers(spec, o.(*corev1.Node))
+	})
 }

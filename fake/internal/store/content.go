@@ -44,8 +44,8 @@ func (k *Kind) converted(o olmcore.Object) (olmcore.Object, error) {
 	return n, decode.FromMap(m, n)
 }
 
-// DeepCopy returns a deep copy of an object. It returns an error for untyped content with Go values that no JSON decoder
-// makes, because copying them panics.
+// DeepCopy returns a deep copy of an object. It returns an error for untyped content with Go values that no JSON
+// decoder makes, because copying them panics.
 func DeepCopy(o olmcore.Object) (n olmcore.Object, err error) {
 	defer func() {
 		if r := recover(); r != nil {

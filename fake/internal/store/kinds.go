@@ -66,7 +66,8 @@ var (
 // builtin contains the kinds that every cluster serves: those of Kubernetes and those of OLM. Versions are separated by
 // commas, the stored one first.
 var builtin = []struct{ group, versions, namespaced, cluster string }{
-	{"", "v1", "ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount",
+	{"", "v1", "ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController " +
+		"ResourceQuota Secret Service ServiceAccount",
 		"Namespace Node PersistentVolume"},
 	{"apps", "v1", "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet", ""},
 	{"autoscaling", "v2,v1", "HorizontalPodAutoscaler", ""},

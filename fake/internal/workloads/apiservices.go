@@ -12,8 +12,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// RunAPIService sets the condition Available. An APIService without a Service is served locally. Another one is available
-// if its Service exists and selects the Pods of an available Deployment, or ready Pods.
+// RunAPIService sets the condition Available. An APIService without a Service is served locally. Another one is
+// available if its Service exists and selects the Pods of an available Deployment, or ready Pods.
 func (c *Servers) RunAPIService(key olmcore.Key) {
 	service := store.Get[*apiregistrationv1.APIService](c.store, store.APIServiceKind, "", key.Name)
 	if service == nil || service.DeletionTimestamp != nil {
@@ -51,5 +51,6 @@ func (c *Servers) apiServiceState(a *apiregistrationv1.APIService) (status apire
 	if deployments, pods := c.endpoints(service); len(deployments)+len(pods) > 0 {
 		return apiregistrationv1.ConditionTrue, "Passed", "all checks passed"
 	}
-	return apiregistrationv1.ConditionFalse, "MissingEndpoints", fmt.Sprintf("endpoints for service/%s in %q have no addresses", ref.Name, ref.Namespace)
+	return apiregistrationv1.ConditionFalse, "MissingEndpoints",
+		fmt.Sprintf("endpoints for service/%s in %q have no addresses", ref.Name, ref.Namespace)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workloads simulates the Deployment controller, the servers behind Services, and the aggregation of APIServices.
+// Package workloads simulates the Deployment controller, the servers behind Services, and the aggregation of
+// APIServices.
 package workloads
 
 import (
@@ -81,8 +82,8 @@ func (c *Deployments) Load(d *appsv1.Deployment) {
 	}
 }
 
-// Run is the Deployment controller. It creates no ReplicaSets and no Pods. The status is that of a Deployment whose Pods
-// run if its ServiceAccount exists, its images work and a node fits them.
+// Run is the Deployment controller. It creates no ReplicaSets and no Pods. The status is that of a Deployment whose
+// Pods run if its ServiceAccount exists, its images work and a node fits them.
 func (c *Deployments) Run(t workqueue.Task) {
 	d := store.Get[*appsv1.Deployment](c.store, store.DeploymentKind, t.Key.Namespace, t.Key.Name)
 	if d == nil || d.DeletionTimestamp != nil || c.failing[d.UID] && d.Status.ObservedGeneration >= d.Generation {
@@ -168,7 +169,8 @@ func (c *Deployments) problem(d *appsv1.Deployment) (problem string, startOnly b
 		return "0 nodes are available", false
 	}
 	if account := template.ServiceAccountName; !c.store.HasServiceAccount(d.Namespace, account) {
-		return fmt.Sprintf("pods %q is forbidden: error looking up service account %s/%s: serviceaccount %q not found", d.Name+"-", d.Namespace, account, account), true
+		return fmt.Sprintf("pods %q is forbidden: error looking up service account %s/%s: serviceaccount %q not found",
+			d.Name+"-", d.Namespace, account, account), true
 	}
 	for _, containers := range [][]corev1.Container{template.InitContainers, template.Containers} {
 		for _, container := range containers {
@@ -185,8 +187,10 @@ func (c *Deployments) setAvailable(d *appsv1.Deployment, replicas int32) {
 	s := &d.Status
 	s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas, s.UnavailableReplicas = replicas, replicas, replicas, 0
 	s.TerminatingReplicas = cmp.Or(s.TerminatingReplicas, new(int32(0)))
-	setDeploymentCondition(c.queue.Now(), d, appsv1.DeploymentAvailable, true, "MinimumReplicasAvailable", "Deployment has minimum availability.")
-	setDeploymentCondition(c.queue.Now(), d, appsv1.DeploymentProgressing, true, "NewReplicaSetAvailable", fmt.Sprintf("ReplicaSet %q has successfully progressed.", d.Name+"-"+c.revisions[d.UID].template))
+	setDeploymentCondition(c.queue.Now(), d, appsv1.DeploymentAvailable, true, "MinimumReplicasAvailable",
+		"Deployment has minimum availability.")
+	setDeploymentCondition(c.queue.Now(), d, appsv1.DeploymentProgressing, true, "NewReplicaSetAvailable",
+		fmt.Sprintf("ReplicaSet %q has successfully progressed.", d.Name+"-"+c.revisions[d.UID].template))
 }
 
 func (c *Deployments) setUnavailable(d *appsv1.Deployment, replicas int32, problem string) {
@@ -201,7 +205,8 @@ func (c *Deployments) setUnavailable(d *appsv1.Deployment, replicas int32, probl
 func (c *Deployments) setProgressing(t workqueue.Task, d *appsv1.Deployment, starts bool) {
 	progressing := findDeploymentCondition(d.Status.Conditions, appsv1.DeploymentProgressing)
 	if starts || progressing == nil {
-		setDeploymentCondition(c.queue.Now(), d, appsv1.DeploymentProgressing, true, "ReplicaSetUpdated", fmt.Sprintf("ReplicaSet %q is progressing.", d.Name+"-"+c.revisions[d.UID].template))
+		setDeploymentCondition(c.queue.Now(), d, appsv1.DeploymentProgressing, true, "ReplicaSetUpdated",
+			fmt.Sprintf("ReplicaSet %q is progressing.", d.Name+"-"+c.revisions[d.UID].template))
 		progressing = findDeploymentCondition(d.Status.Conditions, appsv1.DeploymentProgressing)
 		progressing.LastUpdateTime = olmcore.Timestamp(c.queue.Now())
 	}
@@ -213,7 +218,8 @@ func (c *Deployments) setProgressing(t workqueue.Task, d *appsv1.Deployment, sta
 		c.queue.AddAt(t, deadline)
 		return
 	}
-	setDeploymentCondition(c.queue.Now(), d, appsv1.DeploymentProgressing, false, "ProgressDeadlineExceeded", fmt.Sprintf("Deployment %q exceeded its progress deadline.", d.Name))
+	setDeploymentCondition(c.queue.Now(), d, appsv1.DeploymentProgressing, false, "ProgressDeadlineExceeded",
+		fmt.Sprintf("Deployment %q exceeded its progress deadline.", d.Name))
 }
 
 func setDeploymentCondition(now time.Time, d *appsv1.Deployment, kind appsv1.DeploymentConditionType, is bool, reason, message string) {

@@ -39,7 +39,8 @@ var names = [...]string{"garbage collector", "namespace controller", "node contr
 // String returns the name of the controller and the key.
 func (t Task) String() string { return names[t.Controller] + " on " + t.Key.String() }
 
-// Queue is a clock with the tasks that are due now, in the order in which they were added, and those that are due later.
+// Queue is a clock with the tasks that are due now, in the order in which they were added, and those that are due
+// later.
 type Queue struct {
 	now    time.Time
 	tasks  []Task // tasks[head:] are due
