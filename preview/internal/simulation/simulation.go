@@ -61,7 +61,7 @@ func New(now time.Time, objects []olmcore.Object, options controllers.Options,
 	kept := slices.DeleteFunc(slices.Clone(objects), func(o olmcore.Object) bool {
 		return slices.Contains(leftOut, olmcore.GVKOf(o).GroupKind())
 	})
-	if err := errors.Join(s.cluster.AddNode("simulated", nil), s.cluster.Load(kept...)); err != nil {
+	if err := errors.Join(s.cluster.Node("simulated").Create(nil), s.cluster.Load(kept...)); err != nil {
 		return nil, err
 	}
 	system := &corev1.Namespace{}

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fake
+package store
 
 import (
 	"fmt"
 	"slices"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,57 +15,43 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// delete is a DELETE of a person or a controller.
-func (c *Cluster) delete(target olmcore.Ref, grace *int64, policy metav1.DeletionPropagation) error {
-	if c.asksWebhooks(mutatingKind) || c.asksWebhooks(validatingKind) {
-		t, current, err := c.deletable(target)
-		if err == nil {
-			err = c.admit(write{kind: t.kind, operation: admissionregistrationv1.Delete, old: current})
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return c.remove(target, grace, policy)
-}
-
-// remove is the API server's DELETE. Those of the simulation come here without webhooks.
-func (c *Cluster) remove(target olmcore.Ref, grace *int64, policy metav1.DeletionPropagation) error {
-	t, current, err := c.deletable(target)
+// Delete deletes an object as the API server does, without webhooks.
+func (s *Store) Delete(target olmcore.Ref, grace *int64, policy metav1.DeletionPropagation) error {
+	t, current, err := s.Deletable(target)
 	if err != nil {
 		return err
 	}
 	if grace != nil && *grace < 0 {
 		return apierrors.NewBadRequest(fmt.Sprintf("gracePeriodSeconds is %d, which is negative", *grace))
 	}
-	next := shallow(current)
-	next.SetFinalizers(propagationFinalizers(t.kind, current, policy))
+	next := Shallow(current)
+	next.SetFinalizers(propagationFinalizers(t.Kind, current, policy))
 	changed := !slices.Equal(next.GetFinalizers(), current.GetFinalizers())
-	if c.setDeleting(t.kind, next, graceOf(current, grace)) {
+	if s.setDeleting(t.Kind, next, graceOf(current, grace)) {
 		changed = true
 	}
-	if c.finished(t.kind, next) {
-		c.commit(t, current, nil)
+	if Finished(t.Kind, next) {
+		s.Commit(t, current, nil)
 		return nil
 	}
 	if changed {
-		c.commit(t, current, next)
+		s.Commit(t, current, next)
 	}
 	return nil
 }
 
-// deletable is current with the API server's message for a delete whose resourceVersion does not match.
-func (c *Cluster) deletable(target olmcore.Ref) (*table, olmcore.Object, error) {
+// Deletable is Current with the API server's message for a delete whose resourceVersion does not match.
+func (s *Store) Deletable(target olmcore.Ref) (*Table, olmcore.Object, error) {
 	version := target.ResourceVersion
-	t, o, err := c.current(target.Unversioned())
+	t, o, err := s.Current(target.Unversioned())
 	if err == nil && version != "" && version != o.GetResourceVersion() {
-		err = apierrors.NewConflict(t.kind.groupResource(), target.Name, errPrecondition("ResourceVersion", version, o.GetResourceVersion()))
+		err = apierrors.NewConflict(t.Kind.GroupResource(), target.Name, errPrecondition("ResourceVersion", version, o.GetResourceVersion()))
 	}
 	return t, o, err
 }
 
 // propagationFinalizers returns the finalizers that an object has once its deletion was asked for.
-func propagationFinalizers(k *kind, o olmcore.Object, policy metav1.DeletionPropagation) []string {
+func propagationFinalizers(k *Kind, o olmcore.Object, policy metav1.DeletionPropagation) []string {
 	finalizers := o.GetFinalizers()
 	if crd, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok && crd.DeletionTimestamp == nil {
 		finalizers = with(finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
@@ -98,12 +83,12 @@ func graceOf(o olmcore.Object, asked *int64) int64 {
 
 // setDeleting marks an object as being deleted and reports whether that changed
 // it. A deletion that runs already is only ever shortened.
-func (c *Cluster) setDeleting(k *kind, o olmcore.Object, grace int64) bool {
+func (s *Store) setDeleting(k *Kind, o olmcore.Object, grace int64) bool {
 	was := o.GetDeletionTimestamp()
 	if was == nil {
-		o.SetDeletionTimestamp(new(olmcore.Timestamp(c.now.Add(time.Duration(grace) * time.Second))))
+		o.SetDeletionTimestamp(new(olmcore.Timestamp(s.now().Add(time.Duration(grace) * time.Second))))
 		o.SetDeletionGracePeriodSeconds(&grace)
-		if k.generation {
+		if k.HasGeneration {
 			o.SetGeneration(o.GetGeneration() + 1)
 		}
 		if namespace, ok := o.(*corev1.Namespace); ok {
@@ -136,4 +121,24 @@ func without(list []string, entry string) []string {
 		return list
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == entry })
+}
+
+// Finished reports whether an object is being deleted and neither a finalizer nor a grace period delays its removal.
+func Finished(k *Kind, o olmcore.Object) bool {
+	if o.GetDeletionTimestamp() == nil || len(o.GetFinalizers()) > 0 || k.GroupKind() == NamespaceKind {
+		return false
+	}
+	grace := o.GetDeletionGracePeriodSeconds()
+	return grace == nil || *grace == 0
+}
+
+// DropFinalizer removes one finalizer, and the object if it was the last one.
+func (s *Store) DropFinalizer(t *Table, o olmcore.Object, finalizer string) {
+	next := Shallow(o)
+	next.SetFinalizers(without(o.GetFinalizers(), finalizer))
+	if Finished(t.Kind, next) {
+		s.Commit(t, o, nil)
+		return
+	}
+	s.Commit(t, o, next)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fake
+package defaults
 
 import (
 	"maps"
@@ -100,12 +100,12 @@ func defaultJob(spec *batchv1.JobSpec) {
 		policy = batchv1.Failed
 	}
 	setDefault(&spec.PodReplacementPolicy, policy)
-	defaultPodSpec(&spec.Template.Spec)
+	PodSpec(&spec.Template.Spec)
 }
 
-// selectPods gives a new Job the labels and the selector that its Pods are known by.
-func selectPods(job *batchv1.Job) {
-	if isTrue(job.Spec.ManualSelector) {
+// SelectPods sets the selector of a new Job, and the labels of its Pods that it selects.
+func SelectPods(job *batchv1.Job) {
+	if manual := job.Spec.ManualSelector; manual != nil && *manual {
 		return
 	}
 	own := map[string]string{

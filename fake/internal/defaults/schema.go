@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fake
+package defaults
 
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -12,19 +12,19 @@ import (
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
-// defaulting is what a CRD's schema says about defaults, without all else; nil where there are none.
-type defaulting struct {
+// Schema contains the defaults of a CRD's schema. A nil Schema has no defaults.
+type Schema struct {
 	value      any // nil: none
-	properties map[string]*defaulting
-	items      *defaulting // of a list, or of a map with any keys
+	properties map[string]*Schema
+	items      *Schema // of a list, or of a map with any keys
 }
 
-// defaultingOf returns nil when the schema has no default anywhere.
-func defaultingOf(s *apiextensionsv1.JSONSchemaProps) *defaulting {
+// SchemaOf returns the defaults of a schema, or nil if it has none.
+func SchemaOf(s *apiextensionsv1.JSONSchemaProps) *Schema {
 	if s == nil {
 		return nil
 	}
-	d := &defaulting{properties: map[string]*defaulting{}}
+	d := &Schema{properties: map[string]*Schema{}}
 	if s.Default != nil {
 		if err := json.Unmarshal(s.Default.Raw, &d.value); err != nil {
 			d.value = nil // the API server would have refused the CRD
@@ -32,15 +32,15 @@ func defaultingOf(s *apiextensionsv1.JSONSchemaProps) *defaulting {
 	}
 	for name := range s.Properties {
 		property := s.Properties[name]
-		if below := defaultingOf(&property); below != nil {
+		if below := SchemaOf(&property); below != nil {
 			d.properties[name] = below
 		}
 	}
 	if s.Items != nil {
-		d.items = defaultingOf(s.Items.Schema)
+		d.items = SchemaOf(s.Items.Schema)
 	}
 	if s.AdditionalProperties != nil {
-		d.items = defaultingOf(s.AdditionalProperties.Schema)
+		d.items = SchemaOf(s.AdditionalProperties.Schema)
 	}
 	if d.value == nil && len(d.properties) == 0 && d.items == nil {
 		return nil
@@ -49,7 +49,7 @@ func defaultingOf(s *apiextensionsv1.JSONSchemaProps) *defaulting {
 }
 
 // fill puts the defaults into a value and reports whether it changed.
-func (d *defaulting) fill(v any) (changed bool) {
+func (d *Schema) fill(v any) (changed bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, property := range d.properties {
@@ -76,12 +76,8 @@ func (d *defaulting) fill(v any) (changed bool) {
 	return changed
 }
 
-// schemaDefaults fills in what the schema of the kind's CRD says.
-func (k *kind) schemaDefaults(o olmcore.Object) {
-	d := k.defaults
-	if !k.custom {
-		d = operatorDefaults[k.gvk]
-	}
+// Apply fills the fields of an object that the schema has defaults for.
+func (d *Schema) Apply(o olmcore.Object) {
 	if d == nil {
 		return
 	}
@@ -91,7 +87,7 @@ func (k *kind) schemaDefaults(o olmcore.Object) {
 		return
 	}
 	if m, err := olmcore.ToMap(o); err == nil && d.fill(m) {
-		// What was read from the object with defaults of its own schema fits it.
+		// An object with the defaults of its own schema can be decoded.
 		_ = decode.FromMap(m, o)
 	}
 }

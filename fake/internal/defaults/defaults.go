@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fake
+// Package defaults fills omitted fields of objects as the API server does.
+package defaults
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,21 +12,18 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/olmcore/olm/olmcore"
 )
 
-// applyDefaults fills the fields that the API server fills, as far as they
-// matter to a comparison of live objects with desired ones.
-func (k *kind) applyDefaults(o olmcore.Object) {
+// Apply fills the fields of an object of Kubernetes that matter to a comparison of observed objects with desired ones.
+func Apply(o olmcore.Object) {
 	switch o := o.(type) {
 	case *corev1.Namespace:
 		defaultNamespace(o)
 	case *corev1.Pod:
-		defaultPodSpec(&o.Spec)
+		PodSpec(&o.Spec)
 		setDefault(&o.Spec.EnableServiceLinks, true)
 		for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 			addDefaultToleration(&o.Spec, key)
@@ -45,7 +42,6 @@ func (k *kind) applyDefaults(o olmcore.Object) {
 	default:
 		defaultOthers(o)
 	}
-	k.schemaDefaults(o)
 }
 
 func setDefault[T any](field **T, value T) {
@@ -76,7 +72,8 @@ func defaultNamespace(o *corev1.Namespace) {
 	setZero(&o.Status.Phase, corev1.NamespaceActive)
 }
 
-func defaultPodSpec(spec *corev1.PodSpec) {
+// PodSpec fills a Pod spec, without the fields that only Pods have.
+func PodSpec(spec *corev1.PodSpec) {
 	setZero(&spec.RestartPolicy, corev1.RestartPolicyAlways)
 	setZero(&spec.DNSPolicy, corev1.DNSClusterFirst)
 	setZero(&spec.SchedulerName, corev1.DefaultSchedulerName)
@@ -194,7 +191,7 @@ func defaultRequests(spec *corev1.PodSpec) {
 	}
 }
 
-// defaultSecret also takes in stringData, which is never stored. A value of null is stored as an empty one.
+// defaultSecret also moves stringData to data: stringData is never stored. A null value is stored as an empty one.
 func defaultSecret(o *corev1.Secret) {
 	setZero(&o.Type, corev1.SecretTypeOpaque)
 	isNull := func(value []byte) bool { return value == nil }
@@ -211,8 +208,8 @@ func defaultSecret(o *corev1.Secret) {
 	o.Data, o.StringData = data, nil
 }
 
-// addDefaultToleration does what the admission plugin DefaultTolerationSeconds
-// does: five minutes on a node that went away.
+// addDefaultToleration does what the admission plugin DefaultTolerationSeconds does: it tolerates an unreachable or
+// unready node for five minutes.
 func addDefaultToleration(spec *corev1.PodSpec, key string) {
 	for _, t := range spec.Tolerations {
 		if (t.Key == key || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "") {
@@ -250,7 +247,7 @@ func defaultDeployment(spec *appsv1.DeploymentSpec) {
 		setDefault(&spec.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
 		setDefault(&spec.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
 	}
-	defaultPodSpec(&spec.Template.Spec)
+	PodSpec(&spec.Template.Spec)
 }
 
 func defaultCRD(spec *apiextensionsv1.CustomResourceDefinitionSpec) {
@@ -259,103 +256,4 @@ func defaultCRD(spec *apiextensionsv1.CustomResourceDefinitionSpec) {
 	if spec.Conversion == nil {
 		spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	}
-}
-
-// assign gives a new object what the API server picks for it.
-func (c *Cluster) assign(o olmcore.Object) {
-	switch o := o.(type) {
-	case *corev1.Service:
-		if o.Spec.ClusterIP == "" && o.Spec.Type != corev1.ServiceTypeExternalName {
-			o.Spec.ClusterIP = c.nextIP("10.96")
-		}
-		if len(o.Spec.ClusterIPs) == 0 && o.Spec.ClusterIP != "" {
-			o.Spec.ClusterIPs = []string{o.Spec.ClusterIP}
-		}
-	case *batchv1.Job:
-		selectPods(o)
-	case *apiextensionsv1.CustomResourceDefinition:
-		storeVersion(o)
-	case *corev1.Pod:
-		o.Status.Phase = corev1.PodPending
-		o.Status.QOSClass = corev1.PodQOSBurstable
-		setZero(&o.Spec.ServiceAccountName, "default")
-		o.Spec.DeprecatedServiceAccount = o.Spec.ServiceAccountName
-		setDefault(&o.Spec.Priority, 0)
-		setDefault(&o.Spec.PreemptionPolicy, corev1.PreemptLowerPriority)
-		c.mountToken(o)
-	}
-}
-
-const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
-
-// mountToken does what the admission plugin ServiceAccount does: a volume with
-// the account's token for each container, unless Pod or account opt out.
-func (c *Cluster) mountToken(pod *corev1.Pod) {
-	spec := &pod.Spec
-	automount := spec.AutomountServiceAccountToken
-	if account := lookup[*corev1.ServiceAccount](c, serviceAccountKind, pod.Namespace, spec.ServiceAccountName); automount == nil && account != nil {
-		automount = account.AutomountServiceAccountToken
-	}
-	if automount != nil && !*automount {
-		return
-	}
-	name := "kube-api-access-" + olmcore.NameSuffix(5, pod.Namespace, pod.Name) // a real one is random
-	mounted := false
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			mounts := containers[i].VolumeMounts
-			if !slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == tokenPath }) {
-				containers[i].VolumeMounts = append(slices.Clip(mounts), corev1.VolumeMount{Name: name, ReadOnly: true, MountPath: tokenPath})
-				mounted = true
-			}
-		}
-	}
-	if mounted {
-		spec.Volumes = append(slices.Clip(spec.Volumes), tokenVolume(name))
-	}
-}
-
-func tokenVolume(name string) corev1.Volume {
-	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		DefaultMode: new(corev1.ProjectedVolumeSourceDefaultMode),
-		Sources: []corev1.VolumeProjection{
-			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: new(int64(3607)), Path: "token"}},
-			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
-				Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}}},
-			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{
-				{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"}}}}},
-		},
-	}}}
-}
-
-// keepAllocated: an update that names no address keeps the one that there is.
-func keepAllocated(next, current olmcore.Object) {
-	if service, ok := next.(*corev1.Service); ok && service.Spec.ClusterIP == "" && service.Spec.Type != corev1.ServiceTypeExternalName {
-		from := current.(*corev1.Service).Spec
-		service.Spec.ClusterIP, service.Spec.ClusterIPs = from.ClusterIP, from.ClusterIPs
-	}
-}
-
-func (c *Cluster) nextIP(prefix string) string {
-	c.lastIP++
-	return fmt.Sprintf("%s.%d.%d", prefix, c.lastIP/250%250, c.lastIP%250+1)
-}
-
-// admitPod refuses a Pod whose ServiceAccount does not exist, as the admission
-// plugin does. The account "default" always exists.
-func (c *Cluster) admitPod(o olmcore.Object) error {
-	pod, ok := o.(*corev1.Pod)
-	if !ok || c.hasServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName) {
-		return nil
-	}
-	return apierrors.NewForbidden(c.tables[podKind].kind.groupResource(), pod.Name,
-		fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", pod.Namespace, pod.Spec.ServiceAccountName, pod.Spec.ServiceAccountName))
-}
-
-func (c *Cluster) hasServiceAccount(namespace, name string) bool {
-	return name == "" || name == "default" || c.tables[serviceAccountKind].get(namespace, name) != nil
-}
-
-func slicesSortErrors(problems field.ErrorList) {
-	slices.SortFunc(problems, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fake
+package defaults
 
 import (
 	"slices"
@@ -31,12 +31,12 @@ var (
 	podDefaults = slices.Concat(below("containers[]", containerDefaults), below("initContainers[]", containerDefaults),
 		below("ephemeralContainers[]", containerDefaults), volumeDefaults, []string{`hostAliases[].ip ""`, `imagePullSecrets[].name ""`})
 
-	operatorDefaults = map[schema.GroupVersionKind]*defaulting{
-		operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind): defaultingAt(
+	operatorDefaults = map[schema.GroupVersionKind]*Schema{
+		operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind): schemaAt(
 			[]string{`spec {"upgradeStrategy":"Default"}`, `spec.upgradeStrategy "Default"`}),
-		v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind): defaultingAt(
+		v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind): schemaAt(
 			below("spec.config", slices.Concat(envDefaults, volumeDefaults))),
-		v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind): defaultingAt(slices.Concat(
+		v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind): schemaAt(slices.Concat(
 			below("spec.install.spec.deployments[].spec.template.spec", podDefaults), []string{`spec.webhookdefinitions[].containerPort 443`})),
 	}
 )
@@ -49,23 +49,23 @@ func below(path string, lines []string) []string {
 	return out
 }
 
-// defaultingAt reads "path value" lines, where "[]" stands for the items of a list.
-func defaultingAt(lines []string) *defaulting {
-	root := &defaulting{}
+// schemaAt reads "path value" lines, where "[]" stands for the items of a list.
+func schemaAt(lines []string) *Schema {
+	root := &Schema{}
 	for _, line := range lines {
 		path, value, _ := strings.Cut(line, " ")
 		at := root
 		for name := range strings.SplitSeq(path, ".") {
 			name, isList := strings.CutSuffix(name, "[]")
 			if at.properties == nil {
-				at.properties = map[string]*defaulting{}
+				at.properties = map[string]*Schema{}
 			}
 			if at.properties[name] == nil {
-				at.properties[name] = &defaulting{}
+				at.properties[name] = &Schema{}
 			}
 			if at = at.properties[name]; isList {
 				if at.items == nil {
-					at.items = &defaulting{}
+					at.items = &Schema{}
 				}
 				at = at.items
 			}
@@ -76,3 +76,6 @@ func defaultingAt(lines []string) *defaulting {
 	}
 	return root
 }
+
+// OLM returns the defaults in the schema of a kind of OLM, or nil for every other kind.
+func OLM(gvk schema.GroupVersionKind) *Schema { return operatorDefaults[gvk] }

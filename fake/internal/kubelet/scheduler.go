@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fake
+package kubelet
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -11,44 +10,39 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// schedule binds a Pod to the best node, or says why there is none.
-func (c *Cluster) schedule(pod *corev1.Pod) {
-	nodes := c.tables[nodeKind].list("")
-	if len(nodes) == 0 && len(c.goneAt) == 0 {
-		return // nothing is known about nodes
-	}
+// scheduler selects nodes for Pods.
+type scheduler struct {
+	store         *store.Store
+	takesEveryPod func() bool
+}
+
+// best returns the node with the best score that fits a Pod, or nil.
+func (s *scheduler) best(pod *corev1.Pod, nodes []olmcore.Object) *corev1.Node {
 	var best *corev1.Node
 	var bestScore [2]int
 	for _, o := range nodes {
 		node := o.(*corev1.Node)
-		if !c.fits(pod, node) {
+		if !s.fits(pod, node) {
 			continue
 		}
-		score := [2]int{preference(pod, node), -c.similarPods(pod, node)}
+		score := [2]int{preference(pod, node), -s.similarPods(pod, node)}
 		if best == nil || score[0] > bestScore[0] || score[0] == bestScore[0] && score[1] > bestScore[1] {
 			best, bestScore = node, score
 		}
 	}
-	next := pod.DeepCopy()
-	if best == nil {
-		c.setPodCondition(next, corev1.PodScheduled, false, corev1.PodReasonUnschedulable, fmt.Sprintf("0/%d nodes are available", len(nodes)))
-		c.replaceStatus(c.tables[podKind], pod, next)
-		return
-	}
-	next.Spec.NodeName = best.Name
-	c.setPodCondition(next, corev1.PodScheduled, true, "", "")
-	c.commitPod(pod, next)
+	return best
 }
 
-// fits are the scheduler's filters.
-func (c *Cluster) fits(pod *corev1.Pod, node *corev1.Node) bool {
-	return c.TakesEveryPod || offers(&pod.Spec, node) && c.spreads(pod, node)
+// fits reports whether a node passes the filters of the scheduler.
+func (s *scheduler) fits(pod *corev1.Pod, node *corev1.Node) bool {
+	return s.takesEveryPod() || offers(&pod.Spec, node) && s.spreads(pod, node)
 }
 
-// offers reports whether a node may run a Pod of a spec, other Pods apart.
+// offers reports whether a node may run a Pod of a spec, regardless of other Pods.
 func offers(spec *corev1.PodSpec, node *corev1.Node) bool {
 	if !isReady(node) || node.Spec.Unschedulable || node.DeletionTimestamp != nil {
 		return false
@@ -68,14 +62,16 @@ func offers(spec *corev1.PodSpec, node *corev1.Node) bool {
 		return true
 	}
 	required := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	return required == nil || slices.ContainsFunc(required.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool { return termMatches(term, node) })
+	return required == nil || slices.ContainsFunc(required.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+		return termMatches(term, node)
+	})
 }
 
 // spreads checks required anti-affinity and spread constraints by host name.
-func (c *Cluster) spreads(pod *corev1.Pod, node *corev1.Node) bool {
+func (s *scheduler) spreads(pod *corev1.Pod, node *corev1.Node) bool {
 	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
 		for _, term := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-			if term.TopologyKey == corev1.LabelHostname && c.countPods(pod, node, term.LabelSelector) > 0 {
+			if term.TopologyKey == corev1.LabelHostname && s.countPods(pod, node, term.LabelSelector) > 0 {
 				return false
 			}
 		}
@@ -85,14 +81,14 @@ func (c *Cluster) spreads(pod *corev1.Pod, node *corev1.Node) bool {
 			continue
 		}
 		least := -1
-		for _, o := range c.tables[nodeKind].list("") {
+		for _, o := range s.store.Table(store.NodeKind).List("") {
 			if other := o.(*corev1.Node); offers(&pod.Spec, other) {
-				if n := c.countPods(pod, other, constraint.LabelSelector); least < 0 || n < least {
+				if n := s.countPods(pod, other, constraint.LabelSelector); least < 0 || n < least {
 					least = n
 				}
 			}
 		}
-		if c.countPods(pod, node, constraint.LabelSelector)+1-max(least, 0) > int(constraint.MaxSkew) {
+		if s.countPods(pod, node, constraint.LabelSelector)+1-max(least, 0) > int(constraint.MaxSkew) {
 			return false
 		}
 	}
@@ -113,30 +109,30 @@ func preference(pod *corev1.Pod, node *corev1.Node) int {
 	return sum
 }
 
-// similarPods counts the Pods on a node that the Pod would rather not meet: those
-// its soft constraints select, or else those with the same labels.
-func (c *Cluster) similarPods(pod *corev1.Pod, node *corev1.Node) int {
+// similarPods counts the Pods on a node that the Pod should be spread from: those that its soft constraints select, or
+// those with the same labels if it has none.
+func (s *scheduler) similarPods(pod *corev1.Pod, node *corev1.Node) int {
 	for _, constraint := range pod.Spec.TopologySpreadConstraints {
 		if constraint.TopologyKey == corev1.LabelHostname {
-			return c.countPods(pod, node, constraint.LabelSelector)
+			return s.countPods(pod, node, constraint.LabelSelector)
 		}
 	}
 	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
 		for _, p := range a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
 			if p.PodAffinityTerm.TopologyKey == corev1.LabelHostname {
-				return c.countPods(pod, node, p.PodAffinityTerm.LabelSelector)
+				return s.countPods(pod, node, p.PodAffinityTerm.LabelSelector)
 			}
 		}
 	}
-	return c.count(pod, node, func(other *corev1.Pod) bool { return maps.Equal(other.Labels, pod.Labels) })
+	return s.count(pod, node, func(other *corev1.Pod) bool { return maps.Equal(other.Labels, pod.Labels) })
 }
 
-func (c *Cluster) countPods(pod *corev1.Pod, node *corev1.Node, selector *metav1.LabelSelector) int {
-	return c.count(pod, node, func(other *corev1.Pod) bool { return matches(selector, other.Labels) })
+func (s *scheduler) countPods(pod *corev1.Pod, node *corev1.Node, selector *metav1.LabelSelector) int {
+	return s.count(pod, node, func(other *corev1.Pod) bool { return matches(selector, other.Labels) })
 }
 
-func (c *Cluster) count(pod *corev1.Pod, node *corev1.Node, similar func(*corev1.Pod) bool) (n int) {
-	for _, o := range c.tables[podKind].list(pod.Namespace) {
+func (s *scheduler) count(pod *corev1.Pod, node *corev1.Node, similar func(*corev1.Pod) bool) (n int) {
+	for _, o := range s.store.Table(store.PodKind).List(pod.Namespace) {
 		other := o.(*corev1.Pod)
 		if other.Spec.NodeName == node.Name && other.DeletionTimestamp == nil && !terminated(other) && similar(other) {
 			n++
@@ -179,12 +175,15 @@ func requirementMatches(r corev1.NodeSelectorRequirement, value string, exists b
 		}
 		have, err1 := strconv.Atoi(value)
 		want, err2 := strconv.Atoi(r.Values[0])
-		return err1 == nil && err2 == nil && (r.Operator == corev1.NodeSelectorOpGt && have > want || r.Operator == corev1.NodeSelectorOpLt && have < want)
+		return err1 == nil && err2 == nil &&
+			(r.Operator == corev1.NodeSelectorOpGt && have > want || r.Operator == corev1.NodeSelectorOpLt && have < want)
 	}
 	return false
 }
 
-// nodeFor reports whether any node may run Pods of a spec.
-func (c *Cluster) nodeFor(spec *corev1.PodSpec) bool {
-	return c.TakesEveryPod || slices.ContainsFunc(c.tables[nodeKind].list(""), func(o olmcore.Object) bool { return offers(spec, o.(*corev1.Node)) })
+// fitsAny reports whether any node may run Pods of a spec.
+func (s *scheduler) fitsAny(spec *corev1.PodSpec) bool {
+	return s.takesEveryPod() || slices.ContainsFunc(s.store.Table(store.NodeKind).List(""), func(o olmcore.Object) bool {
+		return offers(spec, o.(*corev1.Node))
+	})
 }
