@@ -195,14 +195,6 @@ type Finder interface {
 	Find(ctx context.Context, r Reader, l Lookup, terms ...Term) ([]Object, error)
 }
 
-// Concern says which objects of type T a change concerns.
-type Concern[T any] struct {
-	// Is tells them from the others.
-	Is func(T) bool
-	// Terms narrow down who is to be asked: each of them has one of these. nil: everyone is to be asked.
-	Terms []Term
-}
-
 func typed[T Object](o Object) (T, error) {
 	object, ok := o.(T)
 	if !ok {

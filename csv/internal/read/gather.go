@@ -129,16 +129,13 @@ func Join[T olmcore.Object](lists ...olmcore.Observed[T]) olmcore.Observed[T] {
 	return joined
 }
 
-// Term is an index term of an object.
-type Term = olmcore.Term
-
 // Indexed returns the objects of a namespace that have at least one of the index terms in by. An empty namespace means
 // all namespaces. All calls for the same kind and namespace must pass the same termsOf, because they share one index.
-func Indexed[T olmcore.Object](r *Reads, namespace string, by []Term, termsOf func(o T, add func(Term))) (found olmcore.Observed[T]) {
+func Indexed[T olmcore.Object](r *Reads, namespace string, by []olmcore.Term, termsOf func(o T, add func(olmcore.Term))) (found olmcore.Observed[T]) {
 	if r.err != nil {
 		return found
 	}
-	termsOfObject := func(o olmcore.Object, add func(Term)) {
+	termsOfObject := func(o olmcore.Object, add func(olmcore.Term)) {
 		if object, is := o.(T); is {
 			termsOf(object, add)
 		}
@@ -159,7 +156,7 @@ type index struct {
 }
 
 // find returns the objects that have one of some terms. It uses the index of the Reader if there is one.
-func (r *Reads) find(l olmcore.Lookup, by []Term) (found olmcore.Observed[olmcore.Object]) {
+func (r *Reads) find(l olmcore.Lookup, by []olmcore.Term) (found olmcore.Observed[olmcore.Object]) {
 	if finder, ok := r.reader.(olmcore.Finder); ok {
 		objects, err := finder.Find(r.ctx, r.reader, l, by...)
 		if err != nil && !errors.Is(err, olmcore.ErrNotRead) {
@@ -279,7 +276,7 @@ func ValidateMixed(field string, list olmcore.Observed[olmcore.Object]) error {
 // RoleBindings reads the RoleBindings of a namespace that may bind one of the accounts or have one of the names.
 // accounts contains the names of ServiceAccounts of the namespace.
 func RoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.Observed[*rbacv1.RoleBinding] {
-	return Indexed(r, namespace, bindingTerms(namespace, accounts, names), func(b *rbacv1.RoleBinding, add func(Term)) {
+	return Indexed(r, namespace, bindingTerms(namespace, accounts, names), func(b *rbacv1.RoleBinding, add func(olmcore.Term)) {
 		termsOfBinding(b.Name, b.Namespace, b.Subjects, add)
 	})
 }
@@ -287,7 +284,7 @@ func RoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.
 // ClusterRoleBindings reads the ClusterRoleBindings that may bind one of the accounts or have one of the names.
 // accounts contains the names of ServiceAccounts of the namespace.
 func ClusterRoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.Observed[*rbacv1.ClusterRoleBinding] {
-	return Indexed(r, "", bindingTerms(namespace, accounts, names), func(b *rbacv1.ClusterRoleBinding, add func(Term)) {
+	return Indexed(r, "", bindingTerms(namespace, accounts, names), func(b *rbacv1.ClusterRoleBinding, add func(olmcore.Term)) {
 		termsOfBinding(b.Name, "", b.Subjects, add)
 	})
 }
@@ -311,28 +308,28 @@ const (
 )
 
 // bindingTerms returns the terms of the bindings that may bind ServiceAccounts of a namespace, or that have a name.
-func bindingTerms(namespace string, accounts, names []string) []Term {
-	terms := []Term{
+func bindingTerms(namespace string, accounts, names []string) []olmcore.Term {
+	terms := []olmcore.Term{
 		{Of: termSubject, Value: rbac.GroupAll}, {Of: termSubject, Value: rbac.GroupAll + ":" + namespace},
 		{Of: termSubject, Value: rbac.GroupAuthenticated},
 	}
 	for _, name := range accounts {
-		terms = append(terms, Term{Of: termSubject, Value: rbac.UserPrefix + namespace + ":" + name})
+		terms = append(terms, olmcore.Term{Of: termSubject, Value: rbac.UserPrefix + namespace + ":" + name})
 	}
 	for _, name := range names {
-		terms = append(terms, Term{Of: termBinding, Value: name})
+		terms = append(terms, olmcore.Term{Of: termBinding, Value: name})
 	}
 	return terms
 }
 
 // termsOfBinding calls add with each term of a binding.
-func termsOfBinding(name, namespace string, subjects []rbacv1.Subject, add func(Term)) {
-	add(Term{Of: termBinding, Value: name})
+func termsOfBinding(name, namespace string, subjects []rbacv1.Subject, add func(olmcore.Term)) {
+	add(olmcore.Term{Of: termBinding, Value: name})
 	for _, s := range subjects {
 		user := s.Name
 		if s.Kind == rbacv1.ServiceAccountKind {
 			user = rbac.UserPrefix + cmp.Or(s.Namespace, namespace) + ":" + s.Name
 		}
-		add(Term{Of: termSubject, Value: user})
+		add(olmcore.Term{Of: termSubject, Value: user})
 	}
 }
