@@ -55,15 +55,14 @@ var termsOf = map[schema.GroupVersionKind]func(o olmcore.Object, add func(olmcor
 
 // asked returns the objects of a kind in a namespace, "" for all, among which are those that are meant.
 func (of concern) asked(ctx context.Context, r olmcore.Reader, kind schema.GroupVersionKind, namespace string) ([]olmcore.Object, error) {
-	finder, finds := r.(olmcore.Finder)
-	if !finds || namespace != "" || of.terms == nil {
+	if namespace != "" || of.terms == nil {
 		return r.List(ctx, kind, namespace, nil)
 	}
 	termsOf, has := termsOf[kind]
 	if !has {
 		return nil, nil
 	}
-	return finder.Find(ctx, r, olmcore.Lookup{Kind: kind, Key: "concerned", TermsOf: termsOf}, of.terms...)
+	return olmcore.Indexed(r).Find(ctx, r, olmcore.Lookup{Kind: kind, Key: "concerned", TermsOf: termsOf}, of.terms...)
 }
 
 // concerned returns the keys of the objects in some namespaces, "" for all, that a change concerns.

@@ -152,47 +152,12 @@ func Require[T Object](ctx context.Context, r Reader, namespace, name string) (o
 	return object, err
 }
 
-// MetadataLister is what a Reader may be besides: it lists objects, of which nothing but the metadata is asked for, at
-// less cost than List does. An object of which it has no more is a *metav1.PartialObjectMetadata; others are what List
-// returns.
-type MetadataLister interface {
-	ListMetadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error)
-}
-
-// ObserveMetadata is ObserveKind for callers who look at nothing but the metadata: it may be all there is of an object.
-func ObserveMetadata(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) (Observed[Object], error) {
-	if lister, ok := r.(MetadataLister); ok {
-		return observed(lister.ListMetadata(ctx, gvk, namespace, selector))
-	}
-	return ObserveKind(ctx, r, gvk, namespace, selector)
-}
-
-// Indexer is what a Reader may be besides: it keeps an index that a Gather made of the objects of a kind in a
-// namespace, "" for all, so that all calls share it until one of these objects changes. Without it a Gather goes
-// through the list.
-type Indexer interface {
-	// Index returns the value that was kept for a key, a pointer or a map; the first time, and after a change of one of
-	// these objects, it is what build returns. It is not changed afterwards. nil is not kept: what was read was an error.
-	Index(gvk schema.GroupVersionKind, namespace, key string, build func() any) any
-}
-
-// Term is what an object is looked up by: a word that says what the value is of it.
-type Term struct{ Of, Value string }
-
-// Lookup is a way of looking up the objects of a kind in a namespace, "" for all: by the terms that each has. All with
-// one Key have the same TermsOf.
-type Lookup struct {
-	Kind           schema.GroupVersionKind
-	Namespace, Key string
-	TermsOf        func(o Object, add func(Term))
-}
-
-// Finder is what a Reader may be besides: it keeps an index of objects by their terms, and takes in each change of one.
-// Without it all of them are gone through.
-type Finder interface {
-	// Find returns the objects that have one of the terms, sorted by namespace and name. The error is that of r, the
-	// Reader.
-	Find(ctx context.Context, r Reader, l Lookup, terms ...Term) ([]Object, error)
+// ObserveMetadata is ObserveKind for callers that need only the metadata of the objects. An object of which the Reader
+// has no more is a *metav1.PartialObjectMetadata.
+func ObserveMetadata(
+	ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace string, selector labels.Selector,
+) (Observed[Object], error) {
+	return observed(Indexed(r).ListMetadata(ctx, gvk, namespace, selector))
 }
 
 func typed[T Object](o Object) (T, error) {

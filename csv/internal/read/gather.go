@@ -23,7 +23,6 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/rbac"
-	"github.com/olmcore/olm/internal/terms"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -31,13 +30,13 @@ import (
 type Reads struct {
 	ctx     context.Context
 	reader  olmcore.Reader
-	indexes map[string]any // used if the Reader keeps no indexes
+	indexed olmcore.IndexedReader // of reader
 	err     error
 }
 
 // From returns the Reads for one call of Gather, which use the Reader r.
 func From(ctx context.Context, r olmcore.Reader) *Reads {
-	return &Reads{ctx: ctx, reader: r, indexes: map[string]any{}}
+	return &Reads{ctx: ctx, reader: r, indexed: olmcore.Indexed(r)}
 }
 
 // Err returns the first error, or nil if there was none.
@@ -141,53 +140,15 @@ func Indexed[T olmcore.Object](r *Reads, namespace string, by []olmcore.Term, te
 		}
 	}
 	lookup := olmcore.Lookup{Kind: olmcore.GVKOf(*new(T)), Namespace: namespace, Key: "csv", TermsOf: termsOfObject}
-	objects := r.find(lookup, by)
-	found.Complete = objects.Complete
-	for _, o := range objects.Items {
+	objects, err := r.indexed.Find(r.ctx, r.reader, lookup, by...)
+	if err != nil && !errors.Is(err, olmcore.ErrNotRead) {
+		r.err = err
+	}
+	found.Complete = err == nil
+	for _, o := range objects {
 		found.Items = append(found.Items, o.(T))
 	}
 	return found
-}
-
-// index contains the objects of a kind by their terms. complete is false if they were not read.
-type index struct {
-	*terms.Index
-	complete bool
-}
-
-// find returns the objects that have one of some terms. It uses the index of the Reader if there is one.
-func (r *Reads) find(l olmcore.Lookup, by []olmcore.Term) (found olmcore.Observed[olmcore.Object]) {
-	if finder, ok := r.reader.(olmcore.Finder); ok {
-		objects, err := finder.Find(r.ctx, r.reader, l, by...)
-		if err != nil && !errors.Is(err, olmcore.ErrNotRead) {
-			r.err = err
-		}
-		return olmcore.Observed[olmcore.Object]{Complete: err == nil, Items: objects}
-	}
-	kept, _ := r.index(l.Kind, l.Namespace, func() any {
-		all, err := olmcore.ObserveKind(r.ctx, r.reader, l.Kind, l.Namespace, nil)
-		r.err = err
-		if err != nil {
-			return nil
-		}
-		return &index{terms.Of(all.Items, l.TermsOf), all.Complete}
-	}).(*index)
-	if kept == nil {
-		return found
-	}
-	return olmcore.Observed[olmcore.Object]{Complete: kept.complete, Items: kept.Find(by...)}
-}
-
-// index returns the index of a kind in a namespace. It builds the index if neither the Reader nor r has it.
-func (r *Reads) index(gvk schema.GroupVersionKind, namespace string, build func() any) any {
-	if keeper, ok := r.reader.(olmcore.Indexer); ok {
-		return keeper.Index(gvk, namespace, "csv", build)
-	}
-	key := gvk.Kind + "." + gvk.Group + " " + namespace
-	if r.indexes[key] == nil {
-		r.indexes[key] = build()
-	}
-	return r.indexes[key]
 }
 
 // Missing returns a slice that contains name if the list is incomplete, or nil if the list is complete.
