@@ -13,6 +13,7 @@ import (
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/model"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -73,7 +74,7 @@ func reconcileChanged(in Input) (Outcome, error) {
 	out := outcome(f, d)
 	isAtRest := out.Empty() && out.Certificates == nil && out.Repair == nil && out.Judged == in.Judged
 	if isAtRest && in.Issued == nil {
-		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
+		out.Checkpoint = in.cover(inputs.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
 	return out, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -47,13 +48,13 @@ const (
 // Differs: OLM compares the number of copies with the number of namespaces. This library compares the names of the
 // namespaces.
 func ReconcileConfig(in ConfigInput) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) {
+	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) {
 		return decideConfig(&in), nil
 	})
 }
 
 func decideConfig(in *ConfigInput) olmcore.Result {
-	lists := olmcore.UnreadLists()
+	lists := inputs.UnreadLists()
 	in.lists(&lists)
 	switch {
 	case in.OLMConfig.DeletionTimestamp != nil:

@@ -9,6 +9,8 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -32,18 +34,18 @@ type ConfigInput struct {
 }
 
 // lists names every list of the ConfigInput once. To add a list, add a field and a row.
-func (in *ConfigInput) lists(v *olmcore.ListVisit) {
-	olmcore.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, olmcore.Optional)
-	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional)
-	olmcore.VisitList(v, "Namespaces", &in.Namespaces, olmcore.Optional)
+func (in *ConfigInput) lists(v *inputs.ListVisit) {
+	inputs.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, inputs.Optional)
+	inputs.VisitList(v, "OperatorGroups", &in.OperatorGroups, inputs.Optional)
+	inputs.VisitList(v, "Namespaces", &in.Namespaces, inputs.Optional)
 }
 
-func (in *ConfigInput) cover(c olmcore.Coverage) olmcore.Coverage {
-	lists := olmcore.CoverLists(c)
+func (in *ConfigInput) cover(c checkpoint.Coverage) checkpoint.Coverage {
+	lists := inputs.CoverLists(c)
 	in.lists(&lists)
 	c = lists.Coverage()
-	olmcore.CoverObject(&c, in.OLMConfig)
-	olmcore.CoverValues(&c, in.Config.ProtectedNamespaces)
+	checkpoint.CoverObject(&c, in.OLMConfig)
+	checkpoint.CoverValues(&c, in.Config.ProtectedNamespaces)
 	return c
 }
 
@@ -56,7 +58,7 @@ func (in *ConfigInput) validate() error {
 	case in.Now.IsZero():
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	}
-	lists := olmcore.ValidateLists()
+	lists := inputs.ValidateLists()
 	in.lists(&lists)
 	return lists.Err()
 }

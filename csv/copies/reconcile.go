@@ -11,6 +11,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -36,7 +37,7 @@ const (
 // deletes a copy whose label and annotation name different namespaces. It does not change an original that has the name
 // of a copy.
 func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in) })
+	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in) })
 }
 
 func decide(in Input) (olmcore.Result, error) {

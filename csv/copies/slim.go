@@ -14,6 +14,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Annotations of slim copies. They exist only in memory. An API server rejects such keys, so they cannot come from a
@@ -36,7 +37,7 @@ func Slim(o olmcore.Object) olmcore.Object {
 		model.OriginalKey(o).Namespace == o.GetNamespace() {
 		return o
 	}
-	read, err := olmcore.Typed(o)
+	read, err := decode.Typed(o)
 	if err != nil {
 		return o // a copy that does not fit its type cannot be compared
 	}

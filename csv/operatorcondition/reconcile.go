@@ -10,6 +10,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -60,7 +61,7 @@ const (
 // changed. It ignores Deployments that do not exist. It creates a RoleBinding only if the Role belongs to the
 // OperatorCondition.
 func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
+	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 
 // facts contains the objects of a key. It is read-only once observe has filled it.

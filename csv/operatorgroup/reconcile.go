@@ -12,6 +12,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -57,7 +58,7 @@ const (
 // library sorts the target namespaces and keeps the ServiceAccount. Package sweep finds the ClusterRoles and labels of
 // deleted OperatorGroups.
 func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
+	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 
 // facts contains the classified objects of an Input. observe fills it once. Afterwards it is read-only.

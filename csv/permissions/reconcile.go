@@ -10,6 +10,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -26,7 +27,7 @@ const conflictPace = time.Minute
 // ensureClusterRolesForCSV.
 // Differs: see docs/deviations.md.
 func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
+	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 
 // Assess returns all Diagnostics about a ClusterServiceVersion. They include those that Reconcile returns only together

@@ -15,6 +15,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -45,11 +46,11 @@ const (
 // minutes. Nothing was found if the Outcome contains only a Checkpoint or RequeueAfter. The error is an
 // *olmcore.InputError.
 func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
+	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }
 
 func decide(in *Input) olmcore.Result {
-	lists := olmcore.UnreadLists()
+	lists := inputs.UnreadLists()
 	in.lists(&lists)
 	unread := slices.Concat(lists.Unread(), read.Missing(in.Objects, read.OwnedList(in.Unread)))
 	if len(unread) > 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package manifest_test
+package decode_test
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 func TestRead(t *testing.T) {
@@ -18,20 +18,29 @@ func TestRead(t *testing.T) {
 		text string
 		want []string
 	}{
-		"nothing":                     {"", nil},
-		"comments and separators":     {"---\n# nothing\n---\n", nil},
-		"YAML documents":              {"apiVersion: v1\nkind: Node\nmetadata: {name: a}\n---\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: b, namespace: c}\n", []string{"Node a", "Pod c/b"}},
-		"a dash line within a string": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata:\n  x: |\n    ---\n    y\n", []string{"ConfigMap b/a"}},
-		"one JSON object":             {node, []string{"Node n"}},
-		"a stream of JSON objects":    {node + "\n" + node, []string{"Node n", "Node n"}},
-		"a list":                      {`{"apiVersion":"v1","kind":"List","items":[` + node + `,` + node + `]}`, []string{"Node n", "Node n"}},
-		"a typed list in YAML":        {"apiVersion: v1\nkind: NodeList\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {name: node}\n", []string{"Node node"}},
-		"an empty list":               {`{"apiVersion":"v1","kind":"List","items":[]}`, nil},
-		"an empty list as Go has it":  {"apiVersion: v1\nkind: PodList\nitems: null\n", nil},
-		"carriage returns":            {strings.ReplaceAll("---\n"+"apiVersion: v1\nkind: Node\nmetadata: {name: a}\n---\n# nothing\n---\n", "\n", "\r\n"), []string{"Node a"}},
+		"nothing":                 {"", nil},
+		"comments and separators": {"---\n# nothing\n---\n", nil},
+		"YAML documents": {
+			"apiVersion: v1\nkind: Node\nmetadata: {name: a}\n---\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: b, namespace: c}\n",
+			[]string{"Node a", "Pod c/b"},
+		},
+		"a dash line within a string": {
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata:\n  x: |\n    ---\n    y\n", []string{"ConfigMap b/a"},
+		},
+		"one JSON object":          {node, []string{"Node n"}},
+		"a stream of JSON objects": {node + "\n" + node, []string{"Node n", "Node n"}},
+		"a list":                   {`{"apiVersion":"v1","kind":"List","items":[` + node + `,` + node + `]}`, []string{"Node n", "Node n"}},
+		"a typed list in YAML": {
+			"apiVersion: v1\nkind: NodeList\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {name: node}\n", []string{"Node node"},
+		},
+		"an empty list":              {`{"apiVersion":"v1","kind":"List","items":[]}`, nil},
+		"an empty list as Go has it": {"apiVersion: v1\nkind: PodList\nitems: null\n", nil},
+		"carriage returns": {
+			strings.ReplaceAll("---\n"+"apiVersion: v1\nkind: Node\nmetadata: {name: a}\n---\n# nothing\n---\n", "\n", "\r\n"), []string{"Node a"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, err := manifest.Read("f", strings.NewReader(tt.text))
+			objects, err := decode.Read("f", strings.NewReader(tt.text))
 			require.NoError(t, err)
 			var got []string
 			for _, o := range objects {
@@ -52,20 +61,21 @@ func TestReadNamesFileDocumentAndReason(t *testing.T) {
 		"apiVersion: v1\nkind: Pod\nspec: [1]\n":                           "f: document 1: invalid input: Pod cannot be decoded: ",
 		"apiVersion: v1\nkind: Pod\nspec:\n  hostname: a\n  hostname: b\n": "f: document 1: invalid input: spec.hostname is there twice",
 		"- 1\n": "f: document 1: invalid input: object is not a JSON object",
-		strings.Repeat(`{"kind":"List","items":[`, 100) + strings.Repeat("]}", 100): "f: document 1: items[0]: items[0]: items[0]: items[0]: items[0]: items[0]: items[0]: items[0]: lists are nested",
+		strings.Repeat(`{"kind":"List","items":[`, 100) + strings.Repeat("]}", 100): "f: document 1: items[0]: items[0]: " +
+			"items[0]: items[0]: items[0]: items[0]: items[0]: items[0]: lists are nested",
 	} {
-		_, err := manifest.Read("f", strings.NewReader(text))
+		_, err := decode.Read("f", strings.NewReader(text))
 		require.ErrorContains(t, err, want)
-		var problem *manifest.Error
+		var problem *decode.Error
 		require.ErrorAs(t, err, &problem)
 	}
 }
 
 func TestDistinct(t *testing.T) {
 	read := func(text string) ([]olmcore.Object, error) {
-		objects, err := manifest.Read("f", strings.NewReader(text))
+		objects, err := decode.Read("f", strings.NewReader(text))
 		require.NoError(t, err)
-		return manifest.Distinct(objects)
+		return decode.Distinct(objects)
 	}
 	objects, err := read(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`)
 	require.NoError(t, err)
@@ -80,9 +90,9 @@ func FuzzRead(f *testing.F) {
 	f.Add("apiVersion: v1\nkind: Node\n---\n{}")
 	f.Add(`{"kind":"List","items":[null,{}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		_, err := manifest.Read("f", strings.NewReader(text))
+		_, err := decode.Read("f", strings.NewReader(text))
 		if err != nil {
-			var problem *manifest.Error
+			var problem *decode.Error
 			require.ErrorAs(t, err, &problem)
 		}
 	})
@@ -90,7 +100,7 @@ func FuzzRead(f *testing.F) {
 
 // TestWhatIsMisspelt: keys and kinds that are near one that is known are named with it; what is near none may be newer.
 func TestWhatIsMisspelt(t *testing.T) {
-	read, err := manifest.Read("x.yaml", strings.NewReader(`
+	read, err := decode.Read("x.yaml", strings.NewReader(`
 apiVersion: operators.coreos.com/v1alpha1
 kind: Subscripton
 metadata: {namespace: ops, name: a}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmcore_test
+package decode_test
 
 import (
 	"testing"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 func TestApply(t *testing.T) {
@@ -33,8 +34,10 @@ func TestApply(t *testing.T) {
 		want    *corev1.Pod
 		refused func(error) bool
 	}{
-		"create":                        {action: olmcore.CreateOf(stored("", "", "a", ""), why), want: stored("", "", "a", "")},
-		"create what is there":          {action: olmcore.CreateOf(stored("", "", "a", ""), why), current: now, refused: apierrors.IsAlreadyExists},
+		"create": {action: olmcore.CreateOf(stored("", "", "a", ""), why), want: stored("", "", "a", "")},
+		"create what is there": {
+			action: olmcore.CreateOf(stored("", "", "a", ""), why), current: now, refused: apierrors.IsAlreadyExists,
+		},
 		"update":                        {action: update, current: now, want: moved},
 		"update of what is gone":        {action: update, refused: apierrors.IsNotFound},
 		"update of another incarnation": {action: update, current: stored("2", "5", "a", ""), refused: apierrors.IsNotFound},
@@ -54,7 +57,7 @@ func TestApply(t *testing.T) {
 			if tt.current != nil {
 				current = tt.current
 			}
-			got, err := r.Apply(current)
+			got, err := decode.Apply(r, current)
 			require.Empty(t, cmp.Diff(before, tt.current), "what is there is left alone")
 			if tt.refused != nil {
 				require.True(t, tt.refused(err), "%v", err)
@@ -70,8 +73,8 @@ func TestApply(t *testing.T) {
 			require.Empty(t, cmp.Diff(tt.want, pod))
 		})
 	}
-	_, err := olmcore.Record{Verb: "replace", Target: olmcore.RefOf(now)}.Apply(now)
+	_, err := decode.Apply(olmcore.Record{Verb: "replace", Target: olmcore.RefOf(now)}, now)
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
-	_, err = olmcore.Record{Verb: olmcore.VerbUpdate, Target: olmcore.RefOf(now)}.Apply((*corev1.Pod)(nil))
+	_, err = decode.Apply(olmcore.Record{Verb: olmcore.VerbUpdate, Target: olmcore.RefOf(now)}, (*corev1.Pod)(nil))
 	require.True(t, apierrors.IsNotFound(err))
 }

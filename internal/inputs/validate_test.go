@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmcore_test
+package inputs_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -28,7 +29,7 @@ func TestValidateListNamesTheEntry(t *testing.T) {
 		"Pods[2] is a/x, as is Pods[0]":              olmcore.Found(listed("a", "x"), listed("a", "y"), listed("a", "x")),
 		`Pods[1].metadata.namespace is "b", not "a"`: olmcore.Found(listed("a", "x"), listed("b", "x")),
 	} {
-		err := olmcore.ValidateList("Pods", list, olmcore.InNamespace("a"))
+		err := inputs.ValidateList("Pods", list, inputs.InNamespace("a"))
 		if want == "" {
 			require.NoError(t, err)
 			continue
@@ -36,7 +37,11 @@ func TestValidateListNamesTheEntry(t *testing.T) {
 		require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 		require.ErrorContains(t, err, want)
 	}
-	require.ErrorContains(t, olmcore.ValidateList("Pods", olmcore.Found(listed("a", "x")), olmcore.Writable), "Pods[0].metadata.resourceVersion is empty")
+	require.ErrorContains(
+		t,
+		inputs.ValidateList("Pods", olmcore.Found(listed("a", "x")), inputs.Writable),
+		"Pods[0].metadata.resourceVersion is empty",
+	)
 }
 
 // TestWhatIsInAListTwiceIsNamed whatever the order of the list: the first entry that repeats an earlier one, and that
@@ -57,7 +62,7 @@ func TestWhatIsInAListTwiceIsNamed(t *testing.T) {
 				want = fmt.Sprintf("Pods[%d] is %s/%s, as is Pods[%d]", i, o.Namespace, o.Name, before)
 			}
 		}
-		err := olmcore.ValidateList("Pods", list)
+		err := inputs.ValidateList("Pods", list)
 		if want == "" {
 			require.NoError(t, err)
 			return
@@ -71,5 +76,5 @@ func TestASortedListIsValidatedWithoutAnAllocation(t *testing.T) {
 	for i := range 100 {
 		list.Items = append(list.Items, listed(fmt.Sprintf("n%02d", i/10), fmt.Sprint(i%10)))
 	}
-	require.Zero(t, testing.AllocsPerRun(100, func() { _ = olmcore.ValidateList("Pods", list) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = inputs.ValidateList("Pods", list) }))
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package manifest_test
+package decode_test
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
-// A List and further documents become objects; what cannot be read is named by file, document and field.
+// Read returns the items of a List as separate objects. Errors name the file, the document and the field.
 func ExampleRead() {
 	text := `
 apiVersion: v1
@@ -23,15 +23,15 @@ apiVersion: operators.coreos.com/v1
 kind: OperatorGroup
 metadata: {name: group, namespace: team}
 `
-	read, err := manifest.Read("team.yaml", strings.NewReader(text))
+	read, err := decode.Read("team.yaml", strings.NewReader(text))
 	fmt.Println(len(read), err)
-	objects, err := manifest.Distinct(read)
+	objects, err := decode.Distinct(read)
 	for i, o := range objects {
 		fmt.Printf("%T %s, document %d\n", o, olmcore.KeyOf(o), read[i].Document)
 	}
 	fmt.Println(err)
 
-	_, err = manifest.Read("team.yaml", strings.NewReader(text+"spec: {targetNamespaces: team}"))
+	_, err = decode.Read("team.yaml", strings.NewReader(text+"---\napiVersion: v1\n"))
 	fmt.Println(err)
 	// Output:
 	// 3 <nil>
@@ -39,5 +39,5 @@ metadata: {name: group, namespace: team}
 	// *v1.ServiceAccount ServiceAccount team/robot, document 1
 	// *v1.OperatorGroup OperatorGroup team/group, document 2
 	// <nil>
-	// team.yaml: document 2: invalid input: OperatorGroup cannot be decoded: json: cannot unmarshal string into Go struct field OperatorGroupSpec.spec.targetNamespaces of type []string
+	// team.yaml: document 3: invalid input: kind is empty
 }

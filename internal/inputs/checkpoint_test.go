@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmcore_test
+package inputs_test
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -26,13 +28,13 @@ type covered struct {
 	checkpoint *olmcore.Checkpoint
 }
 
-func (in *covered) cover(c olmcore.Coverage) olmcore.Coverage {
-	olmcore.CoverObject(&c, in.pod)
-	olmcore.CoverObjects(&c, in.nodes)
-	olmcore.CoverObjects(&c, in.objects)
-	olmcore.CoverValue(&c, in.name)
-	olmcore.CoverValues(&c, in.names)
-	olmcore.CoverMap(&c, in.lastRun)
+func (in *covered) cover(c checkpoint.Coverage) checkpoint.Coverage {
+	checkpoint.CoverObject(&c, in.pod)
+	checkpoint.CoverObjects(&c, in.nodes.Items, in.nodes.Complete)
+	checkpoint.CoverObjects(&c, in.objects.Items, in.objects.Complete)
+	checkpoint.CoverValue(&c, in.name)
+	checkpoint.CoverValues(&c, in.names)
+	checkpoint.CoverMap(&c, in.lastRun)
 	return c
 }
 
@@ -41,7 +43,7 @@ func (in *covered) holds(now time.Time) (time.Duration, bool) {
 }
 
 func (in *covered) make(now time.Time, r olmcore.Result) *olmcore.Checkpoint {
-	return in.cover(olmcore.NewCoverage(now, r)).Checkpoint()
+	return in.cover(inputs.NewCoverage(now, r)).Checkpoint()
 }
 
 func identified(name string) metav1.ObjectMeta {
@@ -61,8 +63,11 @@ func sampleCovered() covered {
 func TestCheckpointLetsGoOfEveryChange(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, change := range map[string]func(in *covered){
-		"an object that is gone":          func(in *covered) { in.pod = nil },
-		"another version":                 func(in *covered) { in.pod = &corev1.Pod{ObjectMeta: identified("pod")}; in.pod.ResourceVersion = "2" },
+		"an object that is gone": func(in *covered) { in.pod = nil },
+		"another version": func(in *covered) {
+			in.pod = &corev1.Pod{ObjectMeta: identified("pod")}
+			in.pod.ResourceVersion = "2"
+		},
 		"another object of the same name": func(in *covered) { in.pod = &corev1.Pod{ObjectMeta: identified("pod")}; in.pod.UID = "2" },
 		"an object without a version":     func(in *covered) { in.pod = &corev1.Pod{ObjectMeta: identified("pod")}; in.pod.ResourceVersion = "" },
 		"a list that was not read":        func(in *covered) { in.nodes.Complete = false },
@@ -94,7 +99,10 @@ func TestCheckpointHoldsUntilTheDeadline(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	in := sampleCovered()
 	in.checkpoint = in.make(now, olmcore.Result{RequeueAfter: time.Minute})
-	for at, want := range map[time.Duration]time.Duration{0: time.Minute, 59 * time.Second: time.Second, time.Minute: -1, -time.Nanosecond: -1, time.Hour: -1} {
+	for at, want := range map[time.Duration]time.Duration{
+		0: time.Minute, 59 * time.Second: time.Second,
+		time.Minute: -1, -time.Nanosecond: -1, time.Hour: -1,
+	} {
 		left, same := in.holds(now.Add(at))
 		require.Equal(t, want >= 0, same, at)
 		require.Equal(t, max(0, want), left, at)
@@ -147,7 +155,13 @@ func TestCheckpointed(t *testing.T) {
 				in.name = "changed"
 			}
 			reconcile := func() (olmcore.Outcome, error) {
-				return olmcore.Checkpointed(now, in.checkpoint, in.cover, func() error { return tt.validate }, func() (olmcore.Result, error) { return tt.decided, tt.decide })
+				return inputs.Checkpointed(
+					now,
+					in.checkpoint,
+					in.cover,
+					func() error { return tt.validate },
+					func() (olmcore.Result, error) { return tt.decided, tt.decide },
+				)
 			}
 			out, err := reconcile()
 			require.Equal(t, tt.wantErr, err)

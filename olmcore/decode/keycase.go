@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmcore
+package decode
 
 import (
 	"encoding/json"
@@ -15,21 +15,24 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/olmcore/olm/internal/nilcheck"
 	"github.com/olmcore/olm/internal/spelling"
+	"github.com/olmcore/olm/olmcore"
 )
 
-// KeyCase is a key of an object that is not spelt as a field is. One that differs in case alone, such as
-// MinKubeVersion, encoding/json, and so OLM, takes for the field; an API server drops it.
+// KeyCase describes a key of an object that is not spelled like the field that it resembles. If only the case differs,
+// as in MinKubeVersion, encoding/json, and therefore OLM, sets the field. An API server drops the key.
 type KeyCase struct {
-	// Path is where the key is, such as spec.MinKubeVersion; Field is the name of the field.
+	// Path is the path of the key, such as spec.MinKubeVersion. Field is the name of the field.
 	Path, Field string
-	// Ignored: it was not read, as the field is there, too, or as OLM is as strict as an API server for this kind.
+	// Ignored is true if the key was not read: the object also contains the field, or keys of this kind are
+	// case-sensitive.
 	Ignored bool
-	// Misspelt: it differs from Field in more than case, and was not read.
+	// Misspelt is true if the key differs from Field in more than case. Such a key is not read.
 	Misspelt bool
 }
 
-// String says what became of the key.
+// String returns a sentence that reports how the key was handled.
 func (k KeyCase) String() string {
 	switch {
 	case k.Misspelt:
@@ -40,19 +43,19 @@ func (k KeyCase) String() string {
 	return fmt.Sprintf("%s is read as %s, which an API server does not", k.Path, k.Field)
 }
 
-// FoldKeys returns m with the keys that the type of o spells in another case renamed, and what these are, sorted by
-// path. m is not changed, and shared where there are none. The rule is encoding/json's, but that a key which matches
-// exactly counts before all others. Objects without a Go type and CustomResourceDefinitions keep their keys: OLM hands
-// them on, or decodes them, as an API server does.
-func FoldKeys(m map[string]any, o Object) (map[string]any, []KeyCase) {
+// FoldKeys returns a copy of m in which keys that differ only in case from a field of the type of o have the name of
+// that field, and the keys that it renamed, sorted by path. If there are none, it returns m itself. The rule is that of
+// encoding/json, except that a key that matches exactly takes precedence. The keys of objects without a Go type and of
+// CustomResourceDefinitions are not renamed.
+func FoldKeys(m map[string]any, o olmcore.Object) (map[string]any, []KeyCase) {
 	folded, keys, _ := foldKeys(m, o, false)
 	return folded, keys
 }
 
-// foldKeys is FoldKeys; the error names a quantity that is not to be computed with.
-func foldKeys(m map[string]any, o Object, spelling bool) (map[string]any, []KeyCase, error) {
+// foldKeys does the same as FoldKeys. The error is an *olmcore.InputError that names an excessive quantity.
+func foldKeys(m map[string]any, o olmcore.Object, spelling bool) (map[string]any, []KeyCase, error) {
 	_, untyped := o.(*unstructured.Unstructured)
-	if untyped || isNil(o) {
+	if untyped || nilcheck.IsNil(o) {
 		return m, nil, nil
 	}
 	f := folderOf(o)
@@ -60,22 +63,25 @@ func foldKeys(m map[string]any, o Object, spelling bool) (map[string]any, []KeyC
 	folded, _ := f.fold(m, reflect.TypeOf(o))
 	slices.SortFunc(f.found, func(a, b KeyCase) int { return strings.Compare(a.Path, b.Path) })
 	if len(f.excessive) > 0 {
-		return folded.(map[string]any), f.found, &InputError{Field: slices.Min(f.excessive), Problem: "is a quantity with too many digits or too large an exponent"}
+		return folded.(map[string]any), f.found, &olmcore.InputError{
+			Field:   slices.Min(f.excessive),
+			Problem: "is a quantity with too many digits or too large an exponent",
+		}
 	}
 	return folded.(map[string]any), f.found, nil
 }
 
-// folder goes through JSON values along a Go type.
+// folder walks JSON values and the Go type that they belong to.
 type folder struct {
-	strict    bool      // keys count as they are spelt
-	fitting   bool      // leave out what types that decode themselves do not take
-	spelling  bool      // note keys that are near a field
+	strict    bool      // keys are case-sensitive
+	fitting   bool      // omit values that the type rejects
+	spelling  bool      // record unknown keys that resemble a field
 	found     []KeyCase // in no order
-	excessive []string  // paths of quantities that are not computed with
+	excessive []string  // paths of excessive quantities
 	path      []string  // of the value that is folded
 }
 
-func folderOf(o Object) folder {
+func folderOf(o olmcore.Object) folder {
 	_, strict := o.(*apiextensionsv1.CustomResourceDefinition)
 	return folder{strict: strict}
 }
@@ -209,7 +215,7 @@ type structFields struct {
 }
 
 func fieldsOf(t reflect.Type) structFields {
-	if fields, ok := known.fields[t]; ok {
+	if fields, ok := knownFields[t]; ok {
 		return fields
 	}
 	return readFields(t)
@@ -242,7 +248,20 @@ func readFields(t reflect.Type) structFields {
 	return fields
 }
 
-// learnFields adds a type and all below it.
+// knownFields contains the fields of the Go types of all kinds, and of the types below them.
+var knownFields = fieldsOfKinds(olmcore.Kinds())
+
+func fieldsOfKinds(kinds []olmcore.Kind) map[reflect.Type]structFields {
+	all := map[reflect.Type]structFields{}
+	for _, k := range kinds {
+		if k.NewList() != nil {
+			learnFields(all, reflect.TypeOf(olmcore.NewObject(k.GroupVersionKind)))
+		}
+	}
+	return all
+}
+
+// learnFields adds a type and the types of its fields.
 func learnFields(all map[reflect.Type]structFields, t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:

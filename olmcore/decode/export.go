@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package manifest
+package decode
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// KubectlGet is the command that exports all kinds that a decision may look at.
+// KubectlGet returns the command that exports the objects of all kinds that a decision reads.
 func KubectlGet() string {
 	var resources []string
 	for _, k := range olmcore.Kinds() {
@@ -21,8 +21,8 @@ func KubectlGet() string {
 	return "kubectl get " + strings.Join(resources, ",") + " -A -o yaml"
 }
 
-// Scopes returns what an export tells of: the kinds that occur in it and, when it
-// is complete, all kinds that a decision may look at.
+// Scopes returns the scopes that an export covers: the kinds of its objects and, if it is complete, all kinds that a
+// decision reads.
 func Scopes(objects []olmcore.Object, complete bool) []olmcore.Scope {
 	var scopes []olmcore.Scope
 	seen := map[schema.GroupKind]bool{}

@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest reads Kubernetes objects from text, as people write it and kubectl prints it: YAML documents, a
-// stream of JSON values, and lists of either. It opens no files.
-//
-//	read, err := manifest.Read("all.yaml", f)                                  // what stands there, with its place
-//	objects, err := manifest.Distinct(read)                                    // each object once
-//	err = cluster.Load(objects...)                                             // into a fake.Cluster, or
-//	snapshot, err := olmcore.NewSnapshot(objects, manifest.Scopes(objects, false)...) // to reconcile from
-//
-// Kinds that olmcore knows become their Go types, all others are *unstructured.Unstructured. Every error is an *Error:
-// it names file and document, and its reason the field.
-package manifest
+package decode
 
 import (
 	"bytes"
@@ -26,10 +16,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Error says which document of which file could not be read, and why.
+// Error is the error of a document that cannot be read.
 type Error struct {
 	File string
-	// Document counts from 1.
+	// Document is the position of the document in the file, starting with 1.
 	Document int
 	Err      error
 }
@@ -37,35 +27,38 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s: document %d: %v", e.File, e.Document, e.Err) }
 
-// Unwrap returns the reason.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Object is an object and where it was read.
+// Object contains an object and the place where it was read.
 type Object struct {
 	olmcore.Object
 	File string
-	// Document counts from 1.
+	// Document is the position of the document in the file, starting with 1.
 	Document int
-	// Keys are those that are spelt otherwise than the API does; a kind that is near one which is known is among them.
-	Keys []olmcore.KeyCase
+	// Keys contains the keys that are not spelled like a field of the API. If the kind is unknown but resembles a known
+	// kind, Keys contains the kind, too.
+	Keys []KeyCase
 }
 
-// Limits of what Read reads.
+// Limits of Read.
 const (
-	// MaxDocument bounds one document, in bytes, as text and as the JSON that it becomes.
+	// MaxDocument is the maximum size of a document in bytes, both as text and as JSON.
 	MaxDocument = 256 << 20
-	// MaxDepth bounds lists within lists.
+	// MaxDepth is the maximum depth of nested lists.
 	MaxDepth = 8
 )
 
-// Read returns the objects of all documents in r: YAML documents or a stream of JSON values. Empty documents are
-// skipped; lists (a kind that ends in "List", with items) are replaced by their items. file is for errors, which are
-// always an *Error; nothing is returned with one. A key of YAML that is there twice is one, of JSON the last counts.
-// YAML aliases may not make a document many times as large as its text.
+// Read returns the objects of all documents in r: YAML documents or a stream of JSON values. It skips empty documents,
+// and replaces lists (a kind that ends in "List", with items) by their items. file appears in errors, which are always
+// an *Error. If there is an error, no objects are returned.
+//
+// A repeated key is an error in YAML; in JSON, the last one wins. A YAML document whose aliases expand to many times
+// the size of its text is rejected.
 func Read(file string, r io.Reader) ([]Object, error) {
 	stream := yamljson.NewStream(r, MaxDocument)
 	var objects []Object
-	var undecodable error // it counts once all of the text is known to be documents
+	var undecodable error // reported only if the rest of the text consists of documents
 	for n := 1; ; n++ {
 		document, err := next(stream)
 		if errors.Is(err, io.EOF) {
@@ -77,7 +70,7 @@ func Read(file string, r io.Reader) ([]Object, error) {
 		if undecodable != nil {
 			continue
 		}
-		found, err := decode(document, 0)
+		found, err := decodeDocument(document, 0)
 		if err != nil {
 			undecodable, objects = &Error{File: file, Document: n, Err: err}, nil
 		}
@@ -89,7 +82,8 @@ func Read(file string, r io.Reader) ([]Object, error) {
 	return objects, undecodable
 }
 
-// Distinct returns the objects alone. An object without a name, and one that is there already, is an *Error.
+// Distinct returns the objects without their places. The error is an *Error if an object has no name, or if two objects
+// have the same kind, namespace and name.
 func Distinct(read []Object) ([]olmcore.Object, error) {
 	objects := make([]olmcore.Object, len(read))
 	seen := make(map[olmcore.Key]Object, len(read))
@@ -115,13 +109,13 @@ func next(stream *yamljson.Stream) ([]byte, error) {
 	return document.JSON, err
 }
 
-func decode(document []byte, depth int) ([]Object, error) {
+func decodeDocument(document []byte, depth int) ([]Object, error) {
 	if len(document) == 0 || string(document) == "null" {
 		return nil, nil
 	}
 	items, isList := itemsOf(document)
 	if !isList {
-		o, keys, err := olmcore.DecodeKeys(document)
+		o, keys, err := DecodeKeys(document)
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +130,7 @@ func decode(document []byte, depth int) ([]Object, error) {
 		if err := items.Decode(&item); err != nil {
 			return nil, fmt.Errorf("items[%d]: %w", i, err)
 		}
-		found, err := decode(item, depth+1)
+		found, err := decodeDocument(item, depth+1)
 		if err != nil {
 			return nil, fmt.Errorf("items[%d]: %w", i, err)
 		}
@@ -145,9 +139,9 @@ func decode(document []byte, depth int) ([]Object, error) {
 	return objects, nil
 }
 
-// misspeltKind returns the kind that was meant where a group that olmcore knows all kinds of has none of an object's,
-// and one that is near.
-func misspeltKind(o olmcore.Object) []olmcore.KeyCase {
+// misspeltKind returns the known kind that the kind of an object resembles, if the group of the object has no such
+// kind.
+func misspeltKind(o olmcore.Object) []KeyCase {
 	gvk := olmcore.GVKOf(o)
 	var kinds []string
 	for _, k := range olmcore.Kinds() {
@@ -159,18 +153,19 @@ func misspeltKind(o olmcore.Object) []olmcore.KeyCase {
 		return nil
 	}
 	if meant := spelling.Nearest(gvk.Kind, kinds); meant != "" {
-		return []olmcore.KeyCase{{Path: "kind " + gvk.Kind, Field: meant, Misspelt: true}}
+		return []KeyCase{{Path: "kind " + gvk.Kind, Field: meant, Misspelt: true}}
 	}
 	return nil
 }
 
-// itemsOf returns what decodes the items of a list one after another, since all of them apart are as large as the list.
+// itemsOf returns a decoder of the items of a list. It decodes them one after another, because a copy of all items is
+// as large as the list.
 func itemsOf(document []byte) (items *json.Decoder, isList bool) {
 	var list struct {
 		Kind  string          `json:"kind"`
 		Items json.RawMessage `json:"items"` // null where a program wrote a list without any
 	}
-	// An object that does not fit is no list; decode says what is wrong.
+	// An object that does not fit is not a list. Its error is reported when it is decoded.
 	if json.Unmarshal(document, &list) != nil || !strings.HasSuffix(list.Kind, "List") || len(list.Items) == 0 {
 		return nil, false
 	}

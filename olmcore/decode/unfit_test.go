@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmcore_test
+package decode_test
 
 import (
 	"encoding/json"
@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // unfits are contents that the schemas of OLM's kinds allow, and that the Go types cannot hold, or that their decoders
@@ -48,7 +49,10 @@ func soon(t *testing.T, what string, do func()) {
 
 func unfitObject(t *testing.T, kind, spec string) (*unstructured.Unstructured, []byte) {
 	t.Helper()
-	text := []byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"` + kind + `","metadata":{"namespace":"evil","name":"x","uid":"1","labels":{"a":"b"}},"spec":` + spec + `}`)
+	text := []byte(
+		`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"` + kind + `",` +
+			`"metadata":{"namespace":"evil","name":"x","uid":"1","labels":{"a":"b"}},"spec":` + spec + `}`,
+	)
 	u := &unstructured.Unstructured{}
 	require.NoError(t, json.Unmarshal(text, &u.Object))
 	return u, text
@@ -61,7 +65,7 @@ func TestAnUnfitObjectKeepsOthersReadable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u, _ := unfitObject(t, tt.kind, tt.spec)
 			soon(t, "reading", func() {
-				_, err := olmcore.Typed(u)
+				_, err := decode.Typed(u)
 				var unfit *olmcore.UnfitError
 				if !errors.As(err, &unfit) || !strings.HasPrefix(err.Error(), "read "+tt.kind+" evil/x: ") {
 					t.Errorf("one object: %v", err)
@@ -69,16 +73,16 @@ func TestAnUnfitObjectKeepsOthersReadable(t *testing.T) {
 				other := u.DeepCopy()
 				other.Object["spec"] = map[string]any{}
 				other.SetName("a")
-				objects, err := olmcore.Items(&unstructured.UnstructuredList{Items: []unstructured.Unstructured{*u, *other}})
+				objects, err := decode.Items(&unstructured.UnstructuredList{Items: []unstructured.Unstructured{*u, *other}})
 				if err != nil || len(objects) != 2 || objects[1].GetName() != "x" || objects[1].GetUID() != "1" || objects[1].GetLabels()["a"] != "b" {
 					t.Errorf("a list: %v, %v", objects, err)
 				}
-				kept := olmcore.Kept(u)
-				if _, again := olmcore.Typed(kept); again == nil || again.Error() != problemOf(olmcore.Typed(u)) {
+				kept := decode.Kept(u)
+				if _, again := decode.Typed(kept); again == nil || again.Error() != problemOf(decode.Typed(u)) {
 					t.Errorf("what a cache keeps of it: %v", again)
 				}
-				_, copied := olmcore.Typed(kept.DeepCopyObject().(olmcore.Object))
-				items, err := olmcore.Items(&metav1.List{Items: []runtime.RawExtension{{Object: kept}, {Object: olmcore.Kept(other)}}})
+				_, copied := decode.Typed(kept.DeepCopyObject().(olmcore.Object))
+				items, err := decode.Items(&metav1.List{Items: []runtime.RawExtension{{Object: kept}, {Object: decode.Kept(other)}}})
 				if diff := cmp.Diff(objects, items); err != nil || diff != "" || copied == nil || olmcore.GVKOf(kept) != u.GroupVersionKind() {
 					t.Errorf("a list of what a cache keeps: %v %s, a copy: %v", err, diff, copied)
 				}
@@ -91,8 +95,12 @@ func problemOf(_ olmcore.Object, err error) string { return err.Error() }
 
 // TestAnUnfitObjectKeepsWhatFits: fields that fit count for others.
 func TestAnUnfitObjectKeepsWhatFits(t *testing.T) {
-	u, _ := unfitObject(t, "ClusterServiceVersion", `{"version":"latest","replaces":"w","customresourcedefinitions":{"owned":[{"name":"as.example.com","kind":"A"}]}}`)
-	got, err := olmcore.Fitting(olmcore.Typed(u))
+	u, _ := unfitObject(
+		t,
+		"ClusterServiceVersion",
+		`{"version":"latest","replaces":"w","customresourcedefinitions":{"owned":[{"name":"as.example.com","kind":"A"}]}}`,
+	)
+	got, err := olmcore.Fitting(decode.Typed(u))
 	require.NoError(t, err)
 	want := &v1alpha1.ClusterServiceVersion{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion"},
@@ -103,14 +111,14 @@ func TestAnUnfitObjectKeepsWhatFits(t *testing.T) {
 	}
 	require.Empty(t, cmp.Diff(olmcore.Object(want), got))
 	u, _ = unfitObject(t, "ClusterServiceVersion", `{"version":"latest","Version":"newest","replaces":"w"}`)
-	got, err = olmcore.Fitting(olmcore.Typed(u))
+	got, err = olmcore.Fitting(decode.Typed(u))
 	require.NoError(t, err)
 	require.Equal(t, "w", got.(*v1alpha1.ClusterServiceVersion).Spec.Replaces, "two spellings of a field, and neither fits")
 	u.Object = map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "Spec": map[string]any{"group": "example.com"},
 		"metadata": map[string]any{"name": "as.example.com", "creationTimestamp": "never"},
 	}
-	got, err = olmcore.Fitting(olmcore.Typed(u))
+	got, err = olmcore.Fitting(decode.Typed(u))
 	require.NoError(t, err)
 	require.Empty(t, got.(*apiextensionsv1.CustomResourceDefinition).Spec.Group, "the keys of a definition count as they are spelt")
 }
@@ -121,18 +129,23 @@ func TestDecodingEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, text := unfitObject(t, tt.kind, tt.spec)
 			soon(t, "decoding", func() {
-				if o, err := olmcore.Decode(text); err == nil {
+				if o, err := decode.Decode(text); err == nil {
 					t.Errorf("got %v", o)
 				}
 			})
 		})
 	}
 	soon(t, "decoding", func() {
-		if _, err := olmcore.Decode([]byte(`{"apiVersion":"v1","kind":"Pod","spec":{"overhead":{"cpu":1e-100000000}}}`)); err != nil {
+		if _, err := decode.Decode([]byte(`{"apiVersion":"v1","kind":"Pod","spec":{"overhead":{"cpu":1e-100000000}}}`)); err != nil {
 			t.Error("a number that is none to speak of", err)
 		}
 	})
-	o, err := olmcore.Decode([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","spec":{"displayName":"1e2147483647","grpcPodConfig":{"memoryTarget":"1e09"}}}`))
+	o, err := decode.Decode(
+		[]byte(
+			`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource",` +
+				`"spec":{"displayName":"1e2147483647","grpcPodConfig":{"memoryTarget":"1e09"}}}`,
+		),
+	)
 	require.NoError(t, err, "a name is no quantity, and usual ones are read")
 	require.EqualValues(t, 1e9, o.(*v1alpha1.CatalogSource).Spec.GrpcPodConfig.MemoryTarget.Value())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmcore
+package decode
 
 import (
 	"bytes"
@@ -10,26 +10,13 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/olmcore/olm/olmcore"
 )
 
-// UnfitError is what reading one object comes to whose content its API type cannot hold. An API server stores such
-// objects of custom kinds: their schemas leave open what is a version, a quantity or a port.
-type UnfitError struct {
-	// Object is what of it fits: all metadata, and the rest without the fields that do not. It counts for others, such
-	// as the versions of other namespaces; nothing is decided about the object itself.
-	Object Object
-	// Err says what does not fit.
-	Err error
-}
-
-// Error implements error.
-func (e *UnfitError) Error() string { return fmt.Sprintf("read %s: %v", KeyOf(e.Object), e.Err) }
-
-// Unwrap returns what does not fit.
-func (e *UnfitError) Unwrap() error { return e.Err }
-
-// unfit returns the error of a map whose type could not be filled with it, with what of it fits.
-func unfit(m map[string]any, o Object, problem error) error {
+// unfit returns an *olmcore.UnfitError for JSON values that do not fit the Go type of o. The error contains o, filled
+// with the fields that fit.
+func unfit(m map[string]any, o olmcore.Object, problem error) error {
 	reflect.ValueOf(o).Elem().SetZero()
 	f := folderOf(o)
 	f.fitting = true
@@ -41,9 +28,10 @@ func unfit(m map[string]any, o Object, problem error) error {
 			return fmt.Errorf("read an object: %w", err)
 		}
 	}
-	return &UnfitError{Object: o, Err: problem}
+	return &olmcore.UnfitError{Object: o, Err: problem}
 }
 
+// decodes reports whether a type that decodes itself accepts a value.
 func decodes(value any, t reflect.Type) bool {
 	if t == quantity && isExcessive(value) {
 		return false
@@ -54,14 +42,14 @@ func decodes(value any, t reflect.Type) bool {
 
 var quantity = reflect.TypeFor[resource.Quantity]()
 
-// maxQuantity is how long a quantity may be, and maxExponent how many digits its exponent may have. To read or compare
-// one with an exponent of nine digits takes hours: the API type computes the power of ten.
+// maxQuantity is the maximum length of a quantity, and maxExponent the maximum number of digits of its exponent. The
+// API type computes the power of ten: it takes hours to parse or compare a quantity with an exponent of nine digits.
 const (
 	maxQuantity = 100
 	maxExponent = 2
 )
 
-// isExcessive reports whether a JSON value is a quantity that is not to be computed with.
+// isExcessive reports whether a JSON value is a quantity that exceeds these limits.
 func isExcessive(value any) bool {
 	var text string
 	switch x := value.(type) {
@@ -74,7 +62,8 @@ func isExcessive(value any) bool {
 	return len(text) > maxQuantity || len(strings.TrimLeft(strings.TrimLeft(exponent, "+-"), "0")) > maxExponent
 }
 
-// mayHoldExcess reports whether JSON may hold a quantity that isExcessive: a number, or a string that begins as one.
+// mayHoldExcess reports whether a JSON text may contain an excessive quantity: a number, or a string that starts like
+// a number.
 func mayHoldExcess(data []byte) bool {
 	tokens := json.NewDecoder(bytes.NewReader(data))
 	tokens.UseNumber()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmcore_test
+package decode_test
 
 import (
 	"testing"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 func asMap(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
@@ -30,25 +31,25 @@ func TestTyped(t *testing.T) {
 	broken := asMap("v1", "Pod", "a", "p")
 	broken.Object["spec"] = "none"
 
-	got, err := olmcore.Typed(pod)
+	got, err := decode.Typed(pod)
 	require.NoError(t, err)
 	require.Same(t, pod, got)
-	got, err = olmcore.Typed(widget)
+	got, err = decode.Typed(widget)
 	require.NoError(t, err)
 	require.Same(t, widget, got)
-	got, err = olmcore.Typed(source)
+	got, err = decode.Typed(source)
 	require.NoError(t, err)
 	require.Equal(t, &v1alpha1.UpdateStrategy{}, got.(*v1alpha1.CatalogSource).Spec.UpdateStrategy)
-	got, err = olmcore.Typed((*unstructured.Unstructured)(nil))
+	got, err = decode.Typed((*unstructured.Unstructured)(nil))
 	require.NoError(t, err)
 	require.Nil(t, got)
-	_, err = olmcore.Typed(broken)
+	_, err = decode.Typed(broken)
 	require.ErrorContains(t, err, "read Pod a/p: ")
-	require.Same(t, pod, olmcore.Kept(pod))
-	require.Same(t, widget, olmcore.Kept(widget))
-	typed, err := olmcore.Typed(source)
+	require.Same(t, pod, decode.Kept(pod))
+	require.Same(t, widget, decode.Kept(widget))
+	typed, err := decode.Typed(source)
 	require.NoError(t, err)
-	require.Equal(t, typed, olmcore.Kept(source))
+	require.Equal(t, typed, decode.Kept(source))
 }
 
 func TestItems(t *testing.T) {
@@ -59,12 +60,17 @@ func TestItems(t *testing.T) {
 		list runtime.Object
 		want []string
 	}{
-		"a typed list":   {&corev1.PodList{Items: []corev1.Pod{pod("b", "a"), pod("a", "c"), pod("a", "b")}}, []string{"Pod a/b", "Pod a/c", "Pod b/a"}},
-		"a list of maps": {&unstructured.UnstructuredList{Items: []unstructured.Unstructured{*asMap("v1", "Pod", "b", "a"), *asMap("v1", "Pod", "a", "b")}}, []string{"Pod a/b", "Pod b/a"}},
-		"an empty list":  {&corev1.PodList{}, nil},
+		"a typed list": {
+			&corev1.PodList{Items: []corev1.Pod{pod("b", "a"), pod("a", "c"), pod("a", "b")}}, []string{"Pod a/b", "Pod a/c", "Pod b/a"},
+		},
+		"a list of maps": {
+			&unstructured.UnstructuredList{Items: []unstructured.Unstructured{*asMap("v1", "Pod", "b", "a"), *asMap("v1", "Pod", "a", "b")}},
+			[]string{"Pod a/b", "Pod b/a"},
+		},
+		"an empty list": {&corev1.PodList{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, err := olmcore.Items(tt.list)
+			objects, err := decode.Items(tt.list)
 			require.NoError(t, err)
 			var got []string
 			for _, o := range objects {
@@ -74,41 +80,40 @@ func TestItems(t *testing.T) {
 			require.Equal(t, tt.want, got)
 		})
 	}
-	_, err := olmcore.Items(&corev1.Pod{})
+	_, err := decode.Items(&corev1.Pod{})
 	require.Error(t, err)
-	_, err = olmcore.Items(&metav1.APIGroupList{Groups: []metav1.APIGroup{{}}})
+	_, err = decode.Items(&metav1.APIGroupList{Groups: []metav1.APIGroup{{}}})
 	require.Error(t, err)
 	broken := asMap("v1", "Pod", "a", "p")
 	broken.Object["spec"] = "none"
-	objects, err := olmcore.Items(&unstructured.UnstructuredList{Items: []unstructured.Unstructured{*broken}})
+	objects, err := decode.Items(&unstructured.UnstructuredList{Items: []unstructured.Unstructured{*broken}})
 	require.NoError(t, err)
 	require.Equal(t, "Pod a/p", olmcore.KeyOf(objects[0]).String())
 }
 
-// TestAddToScheme: what NewObject makes is what the scheme makes, and there is a list for each.
-func TestAddToScheme(t *testing.T) {
+// TestAddToSchemeAddsEveryKindWithAGoType also checks that clients can read the kinds into blank objects.
+func TestAddToSchemeAddsEveryKindWithAGoType(t *testing.T) {
 	s := runtime.NewScheme()
-	require.NoError(t, olmcore.AddToScheme(s))
-	typed := 0
-	for gvk := range s.AllKnownTypes() {
-		o := olmcore.NewObject(gvk)
-		if _, unknown := o.(*unstructured.Unstructured); unknown {
+	require.NoError(t, decode.AddToScheme(s))
+	for _, k := range olmcore.Kinds() {
+		gvk := k.GroupVersionKind
+		if k.NewList() == nil {
+			require.False(t, s.Recognizes(gvk), gvk)
 			continue
 		}
-		typed++
-		made, err := s.New(gvk)
+		created, err := s.New(gvk)
 		require.NoError(t, err)
-		require.IsType(t, o, made)
+		require.IsType(t, olmcore.NewObject(gvk), created)
 		require.True(t, s.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind+"List")), gvk)
+		require.True(t, s.Recognizes(gvk.GroupVersion().WithKind("ListOptions")), gvk)
 		requireBlank(t, s, gvk, gvk.Group != v1alpha1.GroupName)
 	}
-	require.Equal(t, 29, typed, "the kinds that the library knows")
 	requireBlank(t, s, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, false)
 }
 
-// requireBlank: blank objects and lists are of the kind that was asked for.
+// requireBlank checks that blank objects and lists have the requested kind, and whether they have its Go type.
 func requireBlank(t *testing.T, s *runtime.Scheme, gvk schema.GroupVersionKind, typed bool) {
-	o, list := olmcore.Blank(gvk), olmcore.BlankList(s, gvk)
+	o, list := decode.Blank(gvk), decode.BlankList(s, gvk)
 	_, objectIsMap := o.(*unstructured.Unstructured)
 	_, listHoldsMaps := list.(*unstructured.UnstructuredList)
 	require.Equal(t, typed, !objectIsMap, gvk)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmcore_test
+package decode_test
 
 import (
 	"bufio"
@@ -31,6 +31,7 @@ import (
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/internal/yamljson"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 func TestKeysCountInAnyCase(t *testing.T) {
@@ -38,7 +39,7 @@ func TestKeysCountInAnyCase(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
 		want map[string]any // what the fields are then
-		keys []olmcore.KeyCase
+		keys []decode.KeyCase
 	}{
 		"as the API has it": {
 			csv + `"metadata":{"name":"a"},"spec":{"minKubeVersion":"1.30.0"}}`,
@@ -47,25 +48,27 @@ func TestKeysCountInAnyCase(t *testing.T) {
 		"another case": {
 			csv + `"metadata":{"name":"a"},"spec":{"MinKubeVersion":"1.30.0"}}`,
 			map[string]any{"spec.minKubeVersion": "1.30.0"},
-			[]olmcore.KeyCase{{Path: "spec.MinKubeVersion", Field: "minKubeVersion"}},
+			[]decode.KeyCase{{Path: "spec.MinKubeVersion", Field: "minKubeVersion"}},
 		},
 		"both": {
 			csv + `"metadata":{"name":"a"},"spec":{"minKubeVersion":"1.30.0","MinKubeVersion":"1.20.0"}}`,
 			map[string]any{"spec.minKubeVersion": "1.30.0"},
-			[]olmcore.KeyCase{{Path: "spec.MinKubeVersion", Field: "minKubeVersion", Ignored: true}},
+			[]decode.KeyCase{{Path: "spec.MinKubeVersion", Field: "minKubeVersion", Ignored: true}},
 		},
 		"two others": {
 			csv + `"metadata":{"name":"a"},"spec":{"MINKUBEVERSION":"1.30.0","minkubeversion":"1.20.0"}}`,
 			map[string]any{"spec.minKubeVersion": "1.20.0"},
-			[]olmcore.KeyCase{
+			[]decode.KeyCase{
 				{Path: "spec.MINKUBEVERSION", Field: "minKubeVersion", Ignored: true},
 				{Path: "spec.minkubeversion", Field: "minKubeVersion"},
 			},
 		},
 		"on the way and in lists": {
 			csv + `"Metadata":{"Name":"a","labels":{"A":"1","a":"2"}},"Spec":{"Install":{"spec":{"permissions":[{"serviceaccountname":"x"}]}}}}`,
-			map[string]any{"metadata.name": "a", "metadata.labels.A": "1", "metadata.labels.a": "2", "spec.install.spec.permissions.0.serviceAccountName": "x"},
-			[]olmcore.KeyCase{
+			map[string]any{
+				"metadata.name": "a", "metadata.labels.A": "1", "metadata.labels.a": "2", "spec.install.spec.permissions.0.serviceAccountName": "x",
+			},
+			[]decode.KeyCase{
 				{Path: "Metadata", Field: "metadata"}, {Path: "Metadata.Name", Field: "name"}, {Path: "Spec", Field: "spec"},
 				{Path: "Spec.Install", Field: "install"}, {Path: "Spec.Install.spec.permissions[0].serviceaccountname", Field: "serviceAccountName"},
 			},
@@ -73,17 +76,19 @@ func TestKeysCountInAnyCase(t *testing.T) {
 		"fields of embedded types": {
 			`{"apiVersion":"v1","kind":"Pod","spec":{"volumes":[{"name":"v","ConfigMap":{"Name":"c"}}]}}`,
 			map[string]any{"spec.volumes.0.configMap.name": "c"},
-			[]olmcore.KeyCase{{Path: "spec.volumes[0].ConfigMap", Field: "configMap"}, {Path: "spec.volumes[0].ConfigMap.Name", Field: "name"}},
+			[]decode.KeyCase{{Path: "spec.volumes[0].ConfigMap", Field: "configMap"}, {Path: "spec.volumes[0].ConfigMap.Name", Field: "name"}},
 		},
 		"an update strategy": {
 			`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","spec":{"UpdateStrategy":{"RegistryPoll":{"interval":"45m"}}}}`,
 			map[string]any{"spec.updateStrategy.registryPoll.interval": "45m"},
-			[]olmcore.KeyCase{{Path: "spec.UpdateStrategy", Field: "updateStrategy"}, {Path: "spec.UpdateStrategy.RegistryPoll", Field: "registryPoll"}},
+			[]decode.KeyCase{
+				{Path: "spec.UpdateStrategy", Field: "updateStrategy"}, {Path: "spec.UpdateStrategy.RegistryPoll", Field: "registryPoll"},
+			},
 		},
 		"a CustomResourceDefinition": {
 			`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":{"Group":"a.b","scope":"Cluster"}}`,
 			map[string]any{"spec.scope": "Cluster", "spec.group": ""},
-			[]olmcore.KeyCase{{Path: "spec.Group", Field: "group", Ignored: true}},
+			[]decode.KeyCase{{Path: "spec.Group", Field: "group", Ignored: true}},
 		},
 		"a kind without a Go type": {
 			`{"apiVersion":"a.b/v1","kind":"Widget","spec":{"Size":"1"}}`,
@@ -91,7 +96,7 @@ func TestKeysCountInAnyCase(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, keys, err := olmcore.DecodeKeys([]byte(tt.text))
+			o, keys, err := decode.DecodeKeys([]byte(tt.text))
 			require.NoError(t, err)
 			require.Empty(t, cmp.Diff(tt.keys, keys))
 			checkFields(t, tt.want, o)
@@ -101,7 +106,7 @@ func TestKeysCountInAnyCase(t *testing.T) {
 			before, err := json.Marshal(m)
 			require.NoError(t, err)
 			again := olmcore.NewObject(olmcore.GVKOf(o))
-			require.NoError(t, olmcore.FromMap(m, again))
+			require.NoError(t, decode.FromMap(m, again))
 			require.Empty(t, cmp.Diff(o, again))
 			after, err := json.Marshal(m)
 			require.NoError(t, err)
@@ -129,8 +134,8 @@ func checkFields(t *testing.T, want map[string]any, o olmcore.Object) {
 }
 
 func TestKeyCaseSaysWhatBecameOfIt(t *testing.T) {
-	require.Equal(t, "spec.A is read as a, which an API server does not", olmcore.KeyCase{Path: "spec.A", Field: "a"}.String())
-	require.Equal(t, "spec.A is ignored: the field is called a", olmcore.KeyCase{Path: "spec.A", Field: "a", Ignored: true}.String())
+	require.Equal(t, "spec.A is read as a, which an API server does not", decode.KeyCase{Path: "spec.A", Field: "a"}.String())
+	require.Equal(t, "spec.A is ignored: the field is called a", decode.KeyCase{Path: "spec.A", Field: "a", Ignored: true}.String())
 }
 
 // mangle changes the case of some keys that no other key of the map has in any case.
@@ -186,7 +191,7 @@ func compareWithEncodingJSON(t require.TestingT, text []byte) {
 	require.NoError(t, json.Unmarshal(text, &meta))
 	want := olmcore.NewObject(meta.GroupVersionKind())
 	refused := json.Unmarshal(text, want)
-	got, _, err := olmcore.DecodeKeys(text)
+	got, _, err := decode.DecodeKeys(text)
 	require.Equal(t, refused == nil, err == nil, "%v\n%v", refused, err)
 	if err != nil {
 		return
@@ -219,7 +224,7 @@ func TestPublishedManifestsDecodeAsEncodingJSONDoes(t *testing.T) {
 			if string(text) == "null" {
 				continue
 			}
-			o, keys, err := olmcore.DecodeKeys(text)
+			o, keys, err := decode.DecodeKeys(text)
 			require.NoError(t, err, file)
 			for _, key := range keys {
 				found[operator+" "+key.Path] = true
@@ -232,7 +237,9 @@ func TestPublishedManifestsDecodeAsEncodingJSONDoes(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"strimzi-kafka-operator spec.MinKubeVersion", "project-quay spec.customresourcedefinitions.owned[0].resources[4].Kind"} {
+	for _, path := range []string{
+		"strimzi-kafka-operator spec.MinKubeVersion", "project-quay spec.customresourcedefinitions.owned[0].resources[4].Kind",
+	} {
 		require.True(t, found[path], found)
 	}
 }

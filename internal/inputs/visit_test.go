@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmcore_test
+package inputs_test
 
 import (
 	"testing"
@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -22,15 +24,15 @@ type visitedInput struct {
 	Mixed olmcore.Observed[olmcore.Object]
 }
 
-func (in *visitedInput) lists(v *olmcore.ListVisit) {
-	olmcore.VisitList(v, "Pods", &in.Pods, olmcore.Required)
-	olmcore.VisitList(v, "Nodes", &in.Nodes, olmcore.Optional)
-	olmcore.VisitValues(v, "Names", &in.Names, olmcore.Optional)
-	olmcore.VisitObjects(v, "Mixed", &in.Mixed, olmcore.Optional)
+func (in *visitedInput) lists(v *inputs.ListVisit) {
+	inputs.VisitList(v, "Pods", &in.Pods, inputs.Required)
+	inputs.VisitList(v, "Nodes", &in.Nodes, inputs.Optional)
+	inputs.VisitValues(v, "Names", &in.Names, inputs.Optional)
+	inputs.VisitObjects(v, "Mixed", &in.Mixed, inputs.Optional)
 }
 
-func (in *visitedInput) cover(c olmcore.Coverage) olmcore.Coverage {
-	v := olmcore.CoverLists(c)
+func (in *visitedInput) cover(c checkpoint.Coverage) checkpoint.Coverage {
+	v := inputs.CoverLists(c)
 	in.lists(&v)
 	return v.Coverage()
 }
@@ -88,7 +90,7 @@ func TestListVisitValidatesEachList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := completeInput()
 			test.change(&in)
-			v := olmcore.ValidateLists()
+			v := inputs.ValidateLists()
 			in.lists(&v)
 			if diff := cmp.Diff(test.want, v.Err()); diff != "" {
 				t.Error(diff)
@@ -99,7 +101,7 @@ func TestListVisitValidatesEachList(t *testing.T) {
 
 func TestListVisitNamesListsThatWereNotRead(t *testing.T) {
 	in := visitedInput{Nodes: olmcore.Found[*corev1.Node]()}
-	v := olmcore.UnreadLists()
+	v := inputs.UnreadLists()
 	in.lists(&v)
 	require.Equal(t, []string{"Pods", "Names", "Mixed"}, v.Unread())
 	require.NoError(t, v.Err())
@@ -108,7 +110,7 @@ func TestListVisitNamesListsThatWereNotRead(t *testing.T) {
 func TestListVisitCoversEachList(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	before := completeInput()
-	checkpoint := before.cover(olmcore.NewCoverage(now, olmcore.Result{})).Checkpoint()
+	checkpoint := before.cover(inputs.NewCoverage(now, olmcore.Result{})).Checkpoint()
 	require.NotNil(t, checkpoint)
 	for name, test := range map[string]struct {
 		change func(in *visitedInput)
@@ -130,43 +132,4 @@ func TestListVisitCoversEachList(t *testing.T) {
 		})
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() { before.cover(checkpoint.Compare(now)) }))
-}
-
-func TestTheFirstRuleThatAppliesDecides(t *testing.T) {
-	type light string
-	type rule = olmcore.Rule[light, int, string]
-	above := func(limit int, decision string) func(int) (string, bool) {
-		return func(facts int) (string, bool) { return decision, facts > limit }
-	}
-	rules := []rule{
-		{Name: "Stop", From: []light{"green"}, To: []light{"red"}, Decide: above(5, "stop")},
-		{Name: "Slow", From: []light{"green", "red"}, To: []light{"amber", "red"}, Decide: above(2, "slow")},
-		{Name: "Look", From: []light{"red"}, Decide: above(0, "look")},
-	}
-	type outcome struct{ decision, rule string }
-	for name, test := range map[string]struct {
-		state light
-		facts int
-		want  outcome
-	}{
-		"the first row":                    {"green", 6, outcome{"stop", "Stop"}},
-		"a row that does not decide":       {"green", 3, outcome{"slow", "Slow"}},
-		"a row that applies elsewhere":     {"red", 6, outcome{"slow", "Slow"}},
-		"a row that changes no state":      {"red", 1, outcome{"look", "Look"}},
-		"no row decides":                   {"green", 0, outcome{}},
-		"no row applies in this state":     {"amber", 9, outcome{}},
-		"no row applies in an empty state": {"", 9, outcome{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			decision, rule := olmcore.FirstDecision(rules, test.state, test.facts)
-			require.Equal(t, test.want, outcome{decision, rule})
-		})
-	}
-	require.Equal(t, olmcore.Graph[light]{
-		{From: "green", To: "red", By: "Stop"},
-		{From: "green", To: "amber", By: "Slow"},
-		{From: "green", To: "red", By: "Slow"},
-		{From: "red", To: "amber", By: "Slow"},
-		{From: "red", To: "red", By: "Slow"},
-	}, olmcore.GraphOf([]light{"green", "red"}, rules))
 }
