@@ -44,8 +44,8 @@ func keysOf(terms []olmcore.Term) (keys []types.NamespacedName) {
 	return keys
 }
 
-// concernedTerms returns the terms of the CSVs that the change of an object concerns, according to a table of relations.
-// old or next is nil if it is not known.
+// concernedTerms returns the terms of the CSVs that the change of an object concerns, according to a table of
+// relations. old or next is nil if it is not known.
 func concernedTerms(rows []relation, old, next olmcore.Object) (terms []olmcore.Term) {
 	gvk, ignoresOwners := olmcore.GVKOf(next), false
 	for _, row := range rows {
@@ -66,8 +66,8 @@ func concernedTerms(rows []relation, old, next olmcore.Object) (terms []olmcore.
 	return append(owners, terms...)
 }
 
-// Terms calls add with each index term of an original CSV. A copy has no terms. If a change affects the CSV, the CSV has
-// at least one of the terms that Concerned returns.
+// Terms calls add with each index term of an original CSV. A copy has no terms. If a change affects the CSV, the CSV
+// has at least one of the terms that Concerned returns.
 func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	if c.IsCopied() {
 		return
@@ -83,8 +83,8 @@ func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 
 // Concerned selects the original CSVs that the change of an object from old to next affects. If Affected returns a key
 // for several CSVs, use Concerned to select among them. old is nil if the old object is not known. isConcerned reports
-// whether the change affects a CSV. terms contains the index terms of the affected CSVs, see Terms. If terms is nil, the
-// change affects all original CSVs.
+// whether the change affects a CSV. terms contains the index terms of the affected CSVs, see Terms. If terms is nil,
+// the change affects all original CSVs.
 func Concerned(old, next olmcore.Object) (isConcerned func(*v1alpha1.ClusterServiceVersion) bool, terms []olmcore.Term) {
 	terms = concernedTerms(relations, old, next)
 	all := slices.Contains(terms, anyCSV)

@@ -165,15 +165,8 @@ func Concerned(old, next olmcore.Object) (isConcerned func(*v1alpha1.ClusterServ
 	case *rbacv1.ClusterRole:
 		before, _ := old.(*rbacv1.ClusterRole)
 		granted := rbac.Changed(before, next).Terms()
-		terms = slices.Concat(granted, termsOfRole(next.Name), model.OwnerTerms(next))
-		if before != nil {
-			terms = append(terms, model.OwnerTerms(before)...)
-		}
-		isGranted := sets.New(granted...)
-		touched := func(rule rbacv1.PolicyRule) (is bool) {
-			rbac.AddTerms(rule, func(term olmcore.Term) { is = is || isGranted.Has(term) })
-			return is
-		}
+		terms = slices.Concat(granted, termsOfRole(next.Name), ownersOfRoles(before, next))
+		touched := hasAnyTerm(granted)
 		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool { return concernsRole(c, o, touched) }
 	case *rbacv1.ClusterRoleBinding:
 		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
@@ -215,6 +208,23 @@ func concernsRole(c *v1alpha1.ClusterServiceVersion, role olmcore.Object, touche
 	}
 	grants, _ := grantsOf(c)
 	return namesOf(grants).Has(role.GetName()) || slices.ContainsFunc(grants, func(g grant) bool { return touches(g.rules) })
+}
+
+// ownersOfRoles returns the index terms of the owners of two versions of a ClusterRole. before may be nil.
+func ownersOfRoles(before, next *rbacv1.ClusterRole) []olmcore.Term {
+	if before == nil {
+		return model.OwnerTerms(next)
+	}
+	return append(model.OwnerTerms(next), model.OwnerTerms(before)...)
+}
+
+// hasAnyTerm returns a function that reports whether a required rule has one of the index terms.
+func hasAnyTerm(terms []olmcore.Term) func(rbacv1.PolicyRule) bool {
+	wanted := sets.New(terms...)
+	return func(rule rbacv1.PolicyRule) (has bool) {
+		rbac.AddTerms(rule, func(term olmcore.Term) { has = has || wanted.Has(term) })
+		return has
+	}
 }
 
 // namePrefix is the number of characters of a CSV's name that the names of its Roles contain at least.

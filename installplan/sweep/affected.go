@@ -68,9 +68,9 @@ func ofObject(key olmcore.Key) olmcore.Term {
 }
 
 // Concerned selects the InstallPlans that a change of a cluster-scoped object affects. A plan is affected if it has a
-// step for the object, or for a kind that the object defines. Use Concerned to select the namespaces to sweep if Affected
-// returns the zero key. isConcerned reports whether the change affects a plan. terms contains the index terms of the
-// plans that may be affected, see Terms.
+// step for the object, or for a kind that the object defines. Use Concerned to select the namespaces to sweep if
+// Affected returns the zero key. isConcerned reports whether the change affects a plan. terms contains the index terms
+// of the plans that may be affected, see Terms.
 func Concerned(o olmcore.Object) (isConcerned func(*v1alpha1.InstallPlan) bool, terms []olmcore.Term) {
 	key := olmcore.KeyOf(o)
 	terms = []olmcore.Term{ofObject(key)}

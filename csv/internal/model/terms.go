@@ -44,8 +44,8 @@ func OwnerTerm(c *CSV) olmcore.Term {
 	return KeyTerm(types.NamespacedName{Namespace: c.Namespace, Name: c.Name})
 }
 
-// OwnerTerms returns the terms of the CSVs that an object records as owners. Owners are recorded in labels, in the annotations
-// of a cluster-scoped object, and in the owner references of a namespaced object.
+// OwnerTerms returns the terms of the CSVs that an object records as owners. Owners are recorded in labels, in the
+// annotations of a cluster-scoped object, and in the owner references of a namespaced object.
 func OwnerTerms(o olmcore.Object) (terms []olmcore.Term) {
 	if owner, labelled := LabelledOwner(o); labelled {
 		terms = append(terms, KeyTerm(owner))

@@ -168,8 +168,8 @@ func (g Granted) InCluster(rule rbacv1.PolicyRule) bool { return g.allow(g.clust
 // RoleBinding grants no non-resource URLs.
 func (g Granted) InNamespace(rule rbacv1.PolicyRule) bool { return g.allow(g.namespace, rule) }
 
-// AddTerms calls add with the index terms of a required rule: its API groups and the term of all API groups, or one term
-// for all rules on non-resource URLs.
+// AddTerms calls add with the index terms of a required rule: its API groups and the term of all API groups, or one
+// term for all rules on non-resource URLs.
 func AddTerms(rule rbacv1.PolicyRule, add func(olmcore.Term)) {
 	if len(rule.NonResourceURLs) > 0 {
 		add(onURLs)
@@ -186,9 +186,9 @@ func inGroup(name string) olmcore.Term { return olmcore.Term{Of: "granted group"
 
 var onURLs = olmcore.Term{Of: "granted URLs"}
 
-// Terms returns the index terms of the required rules that the cluster-wide rules of g may satisfy or help to satisfy. A
-// required rule has one of the terms if it has an API group in common with a rule of g, or if a rule of g is for all API
-// groups. It also has one if both rules are for non-resource URLs.
+// Terms returns the index terms of the required rules that the cluster-wide rules of g may satisfy or help to satisfy.
+// A required rule has one of the terms if it has an API group in common with a rule of g, or if a rule of g is for all
+// API groups. It also has one if both rules are for non-resource URLs.
 func (g Granted) Terms() (terms []olmcore.Term) {
 	for _, r := range g.cluster {
 		for _, group := range r.APIGroups {

@@ -130,7 +130,9 @@ func Join[T olmcore.Object](lists ...olmcore.Observed[T]) olmcore.Observed[T] {
 
 // Indexed returns the objects of a namespace that have at least one of the index terms in by. An empty namespace means
 // all namespaces. All calls for the same kind and namespace must pass the same termsOf, because they share one index.
-func Indexed[T olmcore.Object](r *Reads, namespace string, by []olmcore.Term, termsOf func(o T, add func(olmcore.Term))) (found olmcore.Observed[T]) {
+func Indexed[T olmcore.Object](
+	r *Reads, namespace string, by []olmcore.Term, termsOf func(o T, add func(olmcore.Term)),
+) (found olmcore.Observed[T]) {
 	if r.err != nil {
 		return found
 	}

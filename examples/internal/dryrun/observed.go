@@ -79,7 +79,8 @@ func (r *observed) Find(ctx context.Context, reader olmcore.Reader, l olmcore.Lo
 	var failed error
 	index, _ := r.Index(l.Kind, l.Namespace, l.Key, func() any {
 		all, err := olmcore.ListKind(ctx, reader, l.Kind, l.Namespace, nil)
-		if failed = err; err != nil {
+		failed = err
+		if err != nil {
 			return nil
 		}
 		return terms.Of(all, l.TermsOf)
