@@ -159,7 +159,7 @@ func (c Controller) keys(ctx context.Context, r olmcore.Reader, namespaces []str
 				return nil, err
 			}
 			for _, o := range objects {
-				if of.Is(o) {
+				if of.is(o) {
 					keys = append(keys, c.KeysOf(o)...)
 				}
 			}
