@@ -72,6 +72,6 @@
 //
 //	d := &fake.Driver{Cluster: c, Controllers: controllers}
 //	d.Controllers[0].Lag = fake.Lag{{}: 1, {Kind: "Pod"}: 3}
-//	d.AfterAction = func(e fake.Event) error { return check(c) }
+//	d.AfterAction = func(e controller.Event) error { return check(c) }
 //	err := d.RunFor(ctx, time.Hour)
 package fake

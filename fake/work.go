@@ -16,15 +16,15 @@ import (
 
 // task is something a simulated controller may have to do about one object.
 type task struct {
-	controller controller
+	controller component
 	key        olmcore.Key
 }
 
-// controller is one of the simulated controllers.
-type controller uint8
+// component is one of the simulated controllers.
+type component uint8
 
 const (
-	garbageCollector controller = iota
+	garbageCollector component = iota
 	namespaceController
 	nodeController
 	podController // scheduler, kubelet, taint eviction and Pod garbage collection
@@ -126,7 +126,7 @@ func (c *Cluster) RunFor(d time.Duration) error {
 	return c.Settle()
 }
 
-func (c *Cluster) enqueue(who controller, key olmcore.Key) {
+func (c *Cluster) enqueue(who component, key olmcore.Key) {
 	t := task{who, key}
 	if !c.queued[t] {
 		c.queued[t] = true
@@ -206,7 +206,7 @@ func (c *Cluster) notifyNamespace(key olmcore.Key, next olmcore.Object) {
 	}
 }
 
-func (c *Cluster) enqueueAll(who controller, kind schema.GroupKind, namespace string) {
+func (c *Cluster) enqueueAll(who component, kind schema.GroupKind, namespace string) {
 	for _, o := range c.tables[kind].list(namespace) {
 		c.enqueue(who, olmcore.KeyOf(o))
 	}

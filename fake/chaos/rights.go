@@ -16,6 +16,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // verbOf is what the API server calls what an adapter does with an action.
@@ -26,7 +27,7 @@ var verbOf = map[olmcore.Verb]string{
 // withinRights makes a controller tell what it reads and writes without having the right to: that of its row alone, so
 // that no controller lives on those of another; and by which labels it looks for objects where no index answers. Custom
 // resources, which an administrator allows, do not count.
-func withinRights(o controllers.Options, c *controllers.Controller, tell func(error)) {
+func withinRights(o controllers.Options, c *controller.Controller, tell func(error)) {
 	reconcile, allowed := c.Reconcile, rightsOf(o, c.Name)
 	check := func(verb string, gvk schema.GroupVersionKind, subresource string) {
 		if kind, known := olmcore.KindOf(gvk.GroupKind()); known && !allowed(verb, kind.Group, kind.Plural+subresource) {

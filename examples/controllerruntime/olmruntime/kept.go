@@ -18,6 +18,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // isKept reports whether a kind is kept by the library for itself, as controllers.Watched.Transform makes it. OLM's own
@@ -145,7 +146,7 @@ func deliver(o client.Object) client.Object {
 	if o == nil {
 		return nil
 	}
-	if typed, err := controllers.Delivered(o); err == nil {
+	if typed, err := controller.Delivered(o); err == nil {
 		return typed
 	}
 	return o

@@ -25,6 +25,7 @@ import (
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // Controllers are those that run: what brings an operator about, and nothing of catalogs, copies and sweeps.
@@ -86,7 +87,7 @@ func New(now time.Time, objects []olmcore.Object, options controllers.Options, v
 		return verdicts.Items, nil
 	}
 	o := &olm.OLM{Options: options, Disconnected: true}
-	run := slices.DeleteFunc(o.Controllers(), func(c fake.Controller) bool { return !slices.Contains(Controllers, c.Name) })
+	run := slices.DeleteFunc(o.Controllers(), func(c controller.Controller) bool { return !slices.Contains(Controllers, c.Name) })
 	s.driver = &fake.Driver{Cluster: s.cluster, Controllers: run}
 	return s, nil
 }
@@ -138,7 +139,7 @@ func (s *Simulation) Run(ctx context.Context, limit time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.driver.AfterAction = func(fake.Event) error { return ctx.Err() }
+	s.driver.AfterAction = func(controller.Event) error { return ctx.Err() }
 	err := s.driver.RunUntilIdle(ctx, limit)
 	s.driver.Events = nil
 	return err
