@@ -58,7 +58,8 @@ func newWorld(t testing.TB, config catalog.Config, cs *v1alpha1.CatalogSource) *
 		require.NoError(t, c.AddNode(node, nil))
 	}
 	require.NoError(t, c.Create(cs))
-	return &world{Cluster: c, Driver: &fake.Driver{Cluster: c, Controllers: []controller.Controller{catalogController(config)}}, config: config}
+	driver := &fake.Driver{Cluster: c, Controllers: []controller.Controller{catalogController(config)}}
+	return &world{Cluster: c, Driver: driver, config: config}
 }
 
 // run lets the controllers and the cluster run for a time.
@@ -137,7 +138,7 @@ func content() *corev1.ConfigMap {
 
 var catalogSourceKind = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.CatalogSourceKind)
 
-// controller returns a controller of CatalogSources without a gRPC client.
+// catalogController returns a controller of CatalogSources without a gRPC client.
 func catalogController(config catalog.Config) controller.Controller {
 	return controller.Controller{
 		Name:  "catalog",

@@ -84,8 +84,8 @@ type Options struct {
 	// Subscriptions change, even if a ClusterServiceVersion that it relies on is deleted.
 	Fingerprint func(ctx context.Context, r olmcore.Reader, namespace string) (string, error) `json:"-"`
 	// Judge validates custom resources against changed schemas, as installplan.Outcome.SchemaChanges requests. If it is
-	// nil, no InstallPlan is rejected because of custom resources. crvalidation.Live returns such a function, which must be
-	// allowed to list custom resources: see Rights.
+	// nil, no InstallPlan is rejected because of custom resources. crvalidation.Live returns such a function, which must
+	// be allowed to list custom resources: see Rights.
 	Judge func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) `json:"-"`
 	// Issuer issues the serving certificates of operators. nil means selfsigned.Issuer, as in OLM.
 	Issuer Issuer `json:"-"`
@@ -94,8 +94,9 @@ type Options struct {
 	// calls it for global catalogs. If it is nil, there are no clients: a catalog is judged by its Pods, and one with an
 	// address by its status.
 	Connection func(in catalog.Input, address string) *catalog.Connection `json:"-"`
-	// Watch, if set, delivers changes that no watch of the cluster reports, until ctx ends: CatalogSources whose connection
-	// or content changed. Each queue calls it once and passes the changes to Runner.Changed. changed must return quickly.
+	// Watch, if set, delivers changes that no watch of the cluster reports, until ctx ends: CatalogSources whose
+	// connection or content changed. Each queue calls it once and passes the changes to Runner.Changed. changed must
+	// return quickly.
 	Watch func(ctx context.Context, changed func(controller.Change)) `json:"-"`
 	// CatalogsOf returns the states of the catalogs that are available to a namespace of Subscriptions, or nil if they are
 	// unknown. If it is nil, the statuses of the CatalogSources are used.
@@ -124,9 +125,9 @@ type Set struct {
 // options are read at each reconcile, and may be changed while no reconcile is running.
 func New(o *Options) *Set {
 	s := &Set{options: o, namespaces: namespaces{known: map[string]*namespace{}}}
-	s.Controllers = s.always()
+	s.Controllers = alwaysOf(s)
 	if o.Sweeps {
-		s.Controllers = append(s.Controllers, s.sweeps()...)
+		s.Controllers = append(s.Controllers, sweepsOf(s)...)
 	}
 	if o.Operators {
 		s.Controllers = append(s.Controllers, controller.Controller{
@@ -145,8 +146,8 @@ func New(o *Options) *Set {
 	return s
 }
 
-// always returns the controllers that every Set has.
-func (s *Set) always() []controller.Controller {
+// alwaysOf returns the controllers that every Set has.
+func alwaysOf(s *Set) []controller.Controller {
 	return []controller.Controller{
 		{
 			Name: Catalog, Kinds: kinds(catalogKind), SameNamespace: true,
@@ -188,8 +189,8 @@ func (s *Set) always() []controller.Controller {
 	}
 }
 
-// sweeps returns the controllers of Options.Sweeps.
-func (s *Set) sweeps() []controller.Controller {
+// sweepsOf returns the controllers of Options.Sweeps.
+func sweepsOf(s *Set) []controller.Controller {
 	return []controller.Controller{
 		{
 			Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: controller.NamespaceKey, SameNamespace: true,

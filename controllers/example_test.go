@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// The loop that a framework runs with queues and watches, here over everything and once: list the keys, run each.
-func ExampleRunner() {
+// The loop that a program runs with queues and watches. Here it lists the keys and runs each of them once.
+func ExampleSet_Runners() {
 	ctx, cluster := context.Background(), fake.NewCluster(noon)
 	cluster.AutoCreateNamespaces = true
 	if err := cluster.Create(&v1alpha1.CatalogSource{
@@ -51,8 +51,8 @@ func ExampleRunner() {
 	// catalog olm/community again after 1s <nil>
 }
 
-// What a watch delivers becomes keys for the queue of each controller.
-func ExampleRunner_Changed() {
+// A change that a watch reports becomes keys for the queue of each controller.
+func ExampleSet_Runners_changed() {
 	ctx, cluster := context.Background(), fake.NewCluster(noon)
 	runners := controllers.New(&controllers.Options{}).Runners(cluster, cluster)
 	plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "install-x"}}

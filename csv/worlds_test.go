@@ -461,7 +461,8 @@ func TestOperatorGroupMayChangeAtAnyTime(t *testing.T) {
 		require.NoError(t, violation)
 		left := csvs(cluster)
 		require.Len(t, left, 1, "%s", controller.Format(driver.Events))
-		require.Equal(t, succeeded, left[0].Status.Phase, "%s: %s\n%s", left[0].Status.Reason, left[0].Status.Message, controller.Format(driver.Events))
+		status := left[0].Status
+		require.Equal(t, succeeded, status.Phase, "%s: %s\n%s", status.Reason, status.Message, controller.Format(driver.Events))
 		last = groupsOf(cluster)[0]
 		require.Equal(t, "last", left[0].Annotations["olm.operatorGroup"])
 		require.Equal(t, strings.Join(last.Status.Namespaces, ","), left[0].Annotations["olm.targetNamespaces"])

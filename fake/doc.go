@@ -65,13 +65,13 @@
 //
 // # Views and faults
 //
-// View is a cache that lags behind, kind by kind, until it is told to move; its Watch hears what it takes in. Driver
-// runs reconcilers to a fixed point over the cluster and records what they did. What each reads is as stale as its Lag
-// says, kind by kind, and AfterAction is called after every write, to check what must hold, to do what a person does at
-// the worst moment, or to stop:
+// View is a cache that lags behind the cluster, kind by kind, until it is updated. Its Watch is called with each event.
+// Driver runs controllers until nothing changes, and records their actions as Events. Lags makes the caches of
+// controllers lag, kind by kind. AfterAction is called after every write. It can check invariants, change the cluster
+// as a user does, or stop the run:
 //
 //	d := &fake.Driver{Cluster: c, Controllers: controllers}
-//	d.Controllers[0].Lag = fake.Lag{{}: 1, {Kind: "Pod"}: 3}
+//	d.Lags = map[string]fake.Lag{"catalog": {{}: 1, {Kind: "Pod"}: 3}}
 //	d.AfterAction = func(e controller.Event) error { return check(c) }
 //	err := d.RunFor(ctx, time.Hour)
 package fake

@@ -325,8 +325,8 @@ func (d *Driver) RunFor(ctx context.Context, duration time.Duration) error {
 	return d.Settle(ctx)
 }
 
-// RunUntilIdle settles and moves the clock from deadline to deadline until no controller has a deadline before limit from
-// now has passed. The clock ends at the last deadline that was reached.
+// RunUntilIdle settles and moves the clock from deadline to deadline until no controller has a deadline before limit
+// from now has passed. The clock ends at the last deadline that was reached.
 func (d *Driver) RunUntilIdle(ctx context.Context, limit time.Duration) error {
 	end := d.Cluster.now.Add(max(0, limit))
 	return d.runUntil(ctx, end, func() (time.Time, bool) {

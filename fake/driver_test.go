@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -192,22 +191,4 @@ func TestDriverReportsErrors(t *testing.T) {
 	err := d.Settle(t.Context())
 	require.ErrorIs(t, err, boom)
 	require.ErrorContains(t, err, "bad ns/cm: ")
-}
-
-func TestEventLines(t *testing.T) {
-	key := types.NamespacedName{Namespace: "olm", Name: "cool"}
-	pod := newPod("p")
-	pod.UID = "3"
-	remove := olmcore.DeleteOf(pod, olmcore.Cause{Reason: "NodeNotReady"})
-	remove.GracePeriodSeconds, remove.PropagationPolicy = new(int64(0)), "Foreground"
-	remove.As = &corev1.ObjectReference{Namespace: "olm", Name: "sa"}
-	for want, e := range map[string]controller.Event{
-		"c olm/cool: delete Pod ns/p uid=3 grace=0 foreground as olm/sa (NodeNotReady)": {Controller: "c", Key: key, Action: remove},
-		"c olm/cool: update status of Pod ns/p (R) failed: boom":                        {Controller: "c", Key: key, Action: olmcore.UpdateStatusOf(pod, pod, olmcore.Cause{Reason: "R"}), Err: errors.New("boom")},
-		"c cool: Phase none -> Installing (R) inferred":                                 {Controller: "c", Key: types.NamespacedName{Name: "cool"}, Transition: &olmcore.Transition{Type: "Phase", To: "Installing", Reason: "R", Certainty: olmcore.CertaintyInferred}},
-		"c olm: nothing": {Controller: "c", Key: types.NamespacedName{Namespace: "olm"}},
-	} {
-		require.Equal(t, want, e.String())
-	}
-	require.True(t, strings.HasPrefix(controller.Format([]controller.Event{{At: start}}), "00:00:00  "))
 }

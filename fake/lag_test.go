@@ -112,16 +112,17 @@ func TestDriverRefusesLagWithoutAView(t *testing.T) {
 	require.EqualError(t, d.Settle(t.Context()), "mirror: invalid input: Lags needs a Reader that is a *View, or none: it is a *fake.Cluster")
 }
 
-// TestDriverTellsEachAction: AfterAction sees done and failed actions, may change the cluster, and stops the run.
-func TestDriverTellsEachAction(t *testing.T) {
+// TestDriverCallsAfterActionForEachAction checks that AfterAction is called for actions that succeeded and that failed,
+// may change the cluster, and stops the run.
+func TestDriverCallsAfterActionForEachAction(t *testing.T) {
 	c, d := driver(t, mirror())
 	require.NoError(t, c.Create(configMap("cm")))
 	c.Inject(fake.Fault{Kind: "Pod", Mode: fake.FailWithoutEffect})
-	var told []string
+	var actions []string
 	boom := errors.New("boom")
 	d.AfterAction = func(e controller.Event) error {
 		_, target, _ := e.Action.Describe()
-		told = append(told, fmt.Sprint(target.Kind, " ", e.Err != nil))
+		actions = append(actions, fmt.Sprint(target.Kind, " ", e.Err != nil))
 		switch {
 		case target.Kind == "ConfigMap":
 			return fake.Edit(c, "ns", "cm", func(o *corev1.ConfigMap) { o.Data["done"] = "yes" })
@@ -133,15 +134,15 @@ func TestDriverTellsEachAction(t *testing.T) {
 	err := d.Settle(t.Context())
 	require.ErrorIs(t, err, boom)
 	require.EqualError(t, err, `mirror ns/cm: after "mirror ns/cm: create Pod ns/cm (PodMissing)": boom`)
-	require.Equal(t, []string{"Pod true", "Pod false"}, told)
+	require.Equal(t, []string{"Pod true", "Pod false"}, actions)
 	require.NoError(t, d.Settle(t.Context()), "the next call goes on")
-	require.Equal(t, "ConfigMap false", told[2])
+	require.Equal(t, "ConfigMap false", actions[2])
 	require.Equal(t, "yes", fake.Find[*corev1.ConfigMap](c, "ns", "cm").Data["done"])
 	_, waits := d.Deadline()
 	require.False(t, waits, "the controller saw what the hook wrote")
 }
 
-// TestDriverStopsBetweenActions: what a reconcile asked for behind the action that AfterAction stopped at is not done.
+// TestDriverStopsBetweenActions checks that no further action runs after an error of AfterAction.
 func TestDriverStopsBetweenActions(t *testing.T) {
 	stop := errors.New("stop")
 	c, d := driver(t, controller.Controller{Name: "two", Kinds: []schema.GroupVersionKind{configMapGVK},

@@ -72,7 +72,8 @@ func newPast(t *rapid.T) *past {
 	require.NoError(t, p.c.Load(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "group"}}))
 	p.reinstalls = rapid.Bool().Draw(t, "reinstalls")
 	for i := range p.workers {
-		w := &reporter{cache: p.c.View(fmt.Sprint(i)), synch: p.c.Now(), all: map[string]controller.Controller{}, reported: map[types.UID][]*account{}}
+		w := &reporter{cache: p.c.View(fmt.Sprint(i)), synch: p.c.Now()}
+		w.all, w.reported = map[string]controller.Controller{}, map[types.UID][]*account{}
 		w.olm.Resolve, w.olm.Fingerprint, w.olm.Sweeps = p.resolve, p.fingerprint, true
 		w.olm.Subscription.ReinstallMissingCSV = p.reinstalls
 		w.olm.InstallPlan.DisableFinalizer = true

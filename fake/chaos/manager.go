@@ -254,11 +254,11 @@ func (m *manager) Do(ctx context.Context, a olmcore.Action) error {
 	return err
 }
 
-// afterAction calls Options.AfterAction, unless the write was lost in a crash of the manager. An error ends the history,
-// and not the reconcile.
+// afterAction calls Options.AfterAction, unless the write was lost in a crash of the manager. An error ends the
+// history, and not the reconcile.
 func (m *manager) afterAction(e controller.Event) error {
-	if after := m.history.Options.AfterAction; after != nil && !errors.Is(e.Err, fake.ErrCrashed) {
-		m.history.must(after(e))
+	if m.history.Options.AfterAction != nil && !errors.Is(e.Err, fake.ErrCrashed) {
+		m.history.must(m.history.Options.AfterAction(e))
 	}
 	return nil
 }

@@ -122,11 +122,11 @@ func (c *TwoClocks) turn(ctx context.Context, who int) (wrote []olmcore.Action, 
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
 		for _, key := range keys {
-			report, err := r.RunOnce(ctx, key, c.Cluster.Now().Add(c.Ahead[who])) // failed writes are in the last results
+			report, err := r.RunOnce(ctx, key, c.Cluster.Now().Add(c.Ahead[who]))
 			if err != nil {
 				return nil, fmt.Errorf("%s %s: %w", r.Name, key, err)
 			}
-			if after := report.Result.RequeueAfter; after > 0 && after <= behind {
+			if report.Result.RequeueAfter > 0 && report.Result.RequeueAfter <= behind {
 				c.Passed++
 			}
 			for _, action := range succeeded(report) {
@@ -150,7 +150,7 @@ func (c *TwoClocks) runner(who, index int) *controller.Runner {
 	return r
 }
 
-// RunFor lets time go on in small steps, and lets both managers come to rest after each. They may not replace each
+// RunFor moves the clock in small steps, and both managers come to rest after each step. They may not replace each
 // other's states of an object in turn, whatever the number of these states. A state that names another object may
 // return when the status of that object has changed.
 func (c *TwoClocks) RunFor(ctx context.Context, d, step time.Duration) error {

@@ -37,8 +37,8 @@ func TwoManagers(w World) error {
 	return nil
 }
 
-// managed runs the world under two managers, with a fault unless it is nil, and returns their writes. The error contains
-// the writes at rest.
+// managed runs the world under two managers, with a fault unless it is nil, and returns their writes. The error
+// contains the writes at rest.
 func (w World) managed(fault *fake.Fault) ([]controller.Event, error) {
 	if err := ignored(w.Ignore).validate(); err != nil {
 		return nil, err

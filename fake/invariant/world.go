@@ -125,11 +125,7 @@ func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []
 		return nil, 0, err
 	}
 	r := &running{World: w, cluster: cluster, change: change, from: from}
-	var runners []*controller.Runner
-	for _, c := range w.Controllers(cluster) {
-		c.Reconcile = r.changing(c.Reconcile)
-		runners = append(runners, &controller.Runner{Controller: c, Reader: cluster, Executor: cluster})
-	}
+	runners := r.runners()
 	settleTime := cluster.Now().Add(w.SettleTime)
 	var last []func() string
 	for used := 0; used <= limit; used++ {
@@ -190,6 +186,16 @@ func (c reconciled) describe() string {
 	return fmt.Sprintf("%s %s:\n%s", c.Controller, c.Key, Describe(c.Result))
 }
 
+// runners returns a Runner for each controller of the World.
+func (r *running) runners() []*controller.Runner {
+	var all []*controller.Runner
+	for _, c := range r.Controllers(r.cluster) {
+		c.Reconcile = r.changing(c.Reconcile)
+		all = append(all, &controller.Runner{Controller: c, Reader: r.cluster, Executor: r.cluster})
+	}
+	return all
+}
+
 // round reconciles each key of a controller once.
 func (r *running) round(one *controller.Runner) (reports []reconciled, err error) {
 	ctx := context.Background()
@@ -222,7 +228,8 @@ func (r *running) changing(reconcile controller.ReconcileFunc) controller.Reconc
 				return result, err
 			}
 		}
-		if r.counts = len(ignored(r.Ignore).counted(result.Actions)) > 0; r.counts {
+		r.counts = len(ignored(r.Ignore).counted(result.Actions)) > 0
+		if r.counts {
 			result.Actions = r.change(round{r.reconciles, result.Actions})
 			r.reconciles++
 		}

@@ -205,7 +205,8 @@ func TestCopiesComeWhateverHappens(t *testing.T) {
 		"slim":  func(r olmcore.Reader) olmcore.Reader { return slim(r, cached{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := invariant.World{New: manyTeams, Rounds: 20, SettleTime: 2 * time.Minute, Controllers: func(c *fake.Cluster) []controller.Controller {
+			w := invariant.World{New: manyTeams, Rounds: 20, SettleTime: 2 * time.Minute}
+			w.Controllers = func(c *fake.Cluster) []controller.Controller {
 				all := slices.DeleteFunc((&olm.OLM{Disconnected: true}).Controllers(), func(c controller.Controller) bool {
 					return !slices.Contains([]string{controllers.CSV, controllers.Copies, controllers.OLMConfig, controllers.Group}, c.Name)
 				})
@@ -218,7 +219,7 @@ func TestCopiesComeWhateverHappens(t *testing.T) {
 					}
 				}
 				return all
-			}}
+			}
 			require.NoError(t, invariant.Settles(w))
 			require.NoError(t, invariant.Repeatable(w))
 			require.NoError(t, invariant.Resumable(w))

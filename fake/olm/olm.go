@@ -49,8 +49,8 @@ func (o *OLM) Forget() {
 // CatalogsChanged makes the next reconcile of every namespace resolve it again.
 func (o *OLM) CatalogsChanged() { o.set.CatalogsChanged() }
 
-// connection returns the state of a simulated gRPC client. It is connected while a Pod that the Service selects is ready,
-// and changes its state without delay.
+// connection returns the state of a simulated gRPC client. It is connected while a Pod that the Service selects is
+// ready, and changes its state without delay.
 func (o *OLM) connection(in catalog.Input, address string) *catalog.Connection {
 	key := types.NamespacedName{Namespace: in.CatalogSource.Namespace, Name: in.CatalogSource.Name}
 	if address == "" {

@@ -52,7 +52,9 @@ func mirror(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ t
 
 func config() scenario.Config {
 	return scenario.Config{
-		Controllers: []controller.Controller{{Name: "mirror", Kinds: []schema.GroupVersionKind{{Version: "v1", Kind: "ConfigMap"}}, Reconcile: mirror}},
+		Controllers: []controller.Controller{{
+			Name: "mirror", Kinds: []schema.GroupVersionKind{{Version: "v1", Kind: "ConfigMap"}}, Reconcile: mirror,
+		}},
 		Commands: map[string]scenario.Command{
 			"shout": func(_ *scenario.World, args []string, _ []byte) (string, error) {
 				return strings.ToUpper(strings.Join(args, " ")), nil

@@ -77,7 +77,8 @@ func (c Controller) onChange(change Change) {
 	}
 }
 
-// wildcards returns the namespaces to list in order to resolve the wildcards among keys, or "" alone for all namespaces.
+// wildcards returns the namespaces to list in order to resolve the wildcards among keys, or "" alone for all
+// namespaces.
 func (c Controller) wildcards(keys []types.NamespacedName) []string {
 	namespaces := sets.New[string]()
 	for _, k := range keys {

@@ -18,7 +18,9 @@ import (
 // ReconcileFunc reads what concerns one key and returns the actions to run. It writes nothing itself. now is the time
 // on the clock of the caller, and last contains the results of the previous actions of the key. A NotFound error means
 // that the object of the key does not exist.
-type ReconcileFunc func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error)
+type ReconcileFunc func(
+	ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults,
+) (olmcore.Result, error)
 
 // Controller is a ReconcileFunc with the keys that it reconciles, independent of the program that runs it. Name, Kinds
 // and Reconcile are required. Different keys may be reconciled concurrently.
@@ -48,7 +50,9 @@ type Controller struct {
 	// Concerned, if set, reduces the keys of a wildcard that Affected returned for a change: it returns the objects of a
 	// kind in a namespace, "" for all, that the change concerns. The objects of the change have their API types. nil means
 	// that the change concerns all objects.
-	Concerned func(ctx context.Context, r olmcore.Reader, change Change, kind schema.GroupVersionKind, namespace string) ([]olmcore.Object, error)
+	Concerned func(
+		ctx context.Context, r olmcore.Reader, change Change, kind schema.GroupVersionKind, namespace string,
+	) ([]olmcore.Object, error)
 	// OnChange, if set, is called by Changed with each change of a watch, before its keys are reconciled. It is for
 	// controllers that remember states which may be gone when they reconcile. The objects have their API types.
 	OnChange func(change Change)

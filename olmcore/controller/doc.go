@@ -7,11 +7,12 @@
 // Executor, one key at a time: it reconciles the key, runs the actions, remembers the results for the next reconcile of
 // the key, and returns when that is due.
 //
-//	                 keys                     olmcore.Result                 writes
-//	Changed, Keys ─────────> Runner.Run ──────────────────────> actions ────────────> Executor
-//	                            ^     │                            │
-//	                            │     └─ again after              ├─ AfterAction(Event), after each action
-//	                            └──────── last results <───────────┴─ OnReport(Report), after all actions
+//	Controller.Changed or Keys
+//	        │ keys
+//	        v
+//	Runner.Run ──> Reconcile ──> olmcore.Result ──> Executor, with AfterAction(Event) for each action
+//	        ^                                           │
+//	        └──── last results, delay ──────────────────┘   then OnReport(Report)
 //
 // A program that watches puts the keys of [Controller.Changed] into a queue and calls [Runner.Run] for each. A program
 // without watches calls [Pass]. The same Controller runs in a fake.Driver, and in the histories of package chaos.

@@ -76,8 +76,8 @@ const (
 
 // Run reconciles a key, runs its actions, and returns the delay until the key must be reconciled again, or 0 if only a
 // change requires that. The error is that of a read or a write, to be retried with backoff, or matches
-// olmcore.ErrInvalidInput, which only a change can resolve. It is no error if the object or namespace of a read or write
-// is gone or terminating, or if a write had a conflict: the returned delay is then short.
+// olmcore.ErrInvalidInput, which only a change can resolve. It is no error if the object or namespace of a read or
+// write is gone or terminating, or if a write had a conflict: the returned delay is then short.
 func (r *Runner) Run(ctx context.Context, key types.NamespacedName, now time.Time) (again time.Duration, err error) {
 	ctx = withName(ctx, r.Name)
 	if r.isStale(ctx, r.memory.get(key), now) {

@@ -42,18 +42,22 @@ type runs struct {
 func newRuns() *runs {
 	r := &runs{}
 	r.Runner = controller.Runner{
-		Controller: controller.Controller{Name: "test", Reconcile: func(_ context.Context, _ olmcore.Reader, _ types.NamespacedName, _ time.Time, last olmcore.LastResults) (olmcore.Result, error) {
-			r.last = last
-			r.count++
-			return r.result, r.readErr
-		}},
-		Executor: r,
+		Controller: controller.Controller{Name: "test", Reconcile: r.reconcile},
+		Executor:   r,
 		Cached: func(kind schema.GroupVersionKind, namespace string) bool {
 			return kind.Kind == "ConfigMap" && namespace == "ops"
 		},
 		OnReport: func(report controller.Report) { r.reports = append(r.reports, report) },
 	}
 	return r
+}
+
+func (r *runs) reconcile(
+	_ context.Context, _ olmcore.Reader, _ types.NamespacedName, _ time.Time, last olmcore.LastResults,
+) (olmcore.Result, error) {
+	r.last = last
+	r.count++
+	return r.result, r.readErr
 }
 
 func (r *runs) Do(context.Context, olmcore.Action) error { return r.writeErr }
@@ -70,6 +74,7 @@ var (
 	update   = olmcore.UpdateOf(configMap("3"), configMap("3"), why)
 	create   = olmcore.CreateOf(configMap(""), why)
 	resource = schema.GroupResource{Resource: "configmaps"}
+	conflict = apierrors.NewConflict(resource, "a", nil)
 )
 
 func TestRunWaitsUntilTheCacheContainsTheWritesOfTheKey(t *testing.T) {
@@ -90,7 +95,7 @@ func TestRunWaitsUntilTheCacheContainsTheWritesOfTheKey(t *testing.T) {
 		"an update that is not there":              {action: update, cache: before, waits: true},
 		"an update that is there":                  {action: update, cache: after},
 		"an update of what is gone":                {action: update},
-		"an update that met another":               {action: update, writeErr: apierrors.NewConflict(resource, "a", nil), cache: before, waits: true},
+		"an update that met another":               {action: update, writeErr: conflict, cache: before, waits: true},
 		"an update that failed":                    {action: update, writeErr: apierrors.NewInternalError(errUnread), cache: before},
 		"an update that changed nothing, later on": {action: update, cache: before, later: 2 * time.Second},
 		"an update, and the clock is set back":     {action: update, cache: before, later: -time.Hour},
@@ -103,7 +108,7 @@ func TestRunWaitsUntilTheCacheContainsTheWritesOfTheKey(t *testing.T) {
 		"a delete that is done":                    {action: remove},
 		"a delete whose name was taken again":      {action: remove, cache: another},
 		"a delete that met another write": {
-			action: remove, writeErr: apierrors.NewConflict(resource, "a", nil), cache: before, waits: true,
+			action: remove, writeErr: conflict, cache: before, waits: true,
 		},
 		"a delete that met another object": {action: byUID, writeErr: apierrors.NewConflict(resource, "a", nil)},
 		"a delete that failed":             {action: remove, writeErr: apierrors.NewInternalError(errUnread), cache: before},
@@ -126,6 +131,8 @@ func TestRunReturnsWhenTheKeyIsReconciledAgain(t *testing.T) {
 		again time.Duration
 		err   bool
 	}
+	creates := olmcore.Result{Actions: []olmcore.Action{create}, RequeueAfter: time.Hour}
+	updates := olmcore.Result{Actions: []olmcore.Action{update}}
 	invalid := &olmcore.InputError{Field: "spec", Problem: "is missing"}
 	for name, tt := range map[string]struct {
 		result            olmcore.Result
@@ -137,9 +144,9 @@ func TestRunReturnsWhenTheKeyIsReconciledAgain(t *testing.T) {
 		"at rest, but looked at anyway":  {every: time.Minute, want: answer{again: time.Minute}},
 		"a deadline":                     {result: olmcore.Result{RequeueAfter: time.Hour}, want: answer{again: time.Hour}},
 		"a deadline after the next look": {result: olmcore.Result{RequeueAfter: time.Hour}, every: time.Minute, want: answer{again: time.Minute}},
-		"after a write":                  {result: olmcore.Result{Actions: []olmcore.Action{create}, RequeueAfter: time.Hour}, want: answer{again: time.Second}},
-		"after a conflict":               {result: olmcore.Result{Actions: []olmcore.Action{update}}, writeErr: apierrors.NewConflict(resource, "a", nil), want: answer{again: 10 * time.Millisecond}},
-		"after a failure":                {result: olmcore.Result{Actions: []olmcore.Action{update}}, writeErr: errUnread, want: answer{err: true}},
+		"after a write":                  {result: creates, want: answer{again: time.Second}},
+		"after a conflict":               {result: updates, writeErr: conflict, want: answer{again: 10 * time.Millisecond}},
+		"after a failure":                {result: updates, writeErr: errUnread, want: answer{err: true}},
 		"what cannot be read":            {readErr: errUnread, want: answer{err: true}},
 		"what cannot be right":           {readErr: invalid, want: answer{err: true}},
 		"what is gone":                   {readErr: apierrors.NewNotFound(resource, "a"), every: time.Minute, want: answer{}},
@@ -201,7 +208,9 @@ func TestContextNamesTheController(t *testing.T) {
 	var names []string
 	r := &controller.Runner{Controller: controller.Controller{
 		Name: "installplan",
-		Reconcile: func(ctx context.Context, _ olmcore.Reader, _ types.NamespacedName, _ time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
+		Reconcile: func(
+			ctx context.Context, _ olmcore.Reader, _ types.NamespacedName, _ time.Time, _ olmcore.LastResults,
+		) (olmcore.Result, error) {
 			names = append(names, controller.From(ctx))
 			return olmcore.Result{}, nil
 		},

@@ -19,10 +19,10 @@ import (
 // c.Kinds and of the kinds in also, a wait for the cache after writes, Events, and the Options of the Manager.
 //
 // Objects of kinds that the library watches are read from its cache. In a shard these are only the objects that the
-// shard needs. Kinds that c watches are cached entirely. Other kinds, such as those of a CustomResourceDefinition of the
-// caller, are read from the cache of the manager, whose options decide what it contains. If the library does not know
-// the Go type of a kind, its objects are maps (*unstructured.Unstructured). The ServiceAccount of the process must be
-// allowed to list and watch these kinds.
+// shard needs. Kinds that c watches are cached entirely. Other kinds, such as those of a CustomResourceDefinition of
+// the caller, are read from the cache of the manager, whose options decide what it contains. If the library does not
+// know the Go type of a kind, its objects are maps (*unstructured.Unstructured). The ServiceAccount of the process must
+// be allowed to list and watch these kinds.
 //
 // AddController must be called before the manager starts. The error is an *olmcore.InputError if c lacks a field or the
 // manager has started, or that of the manager: its scheme lacks the Go type of a kind, or a kind is not served.

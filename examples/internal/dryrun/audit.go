@@ -31,7 +31,7 @@ func (r *runner) audit() error {
 			said[fact{d.Reason, d.Path, d.Target.Key()}] = true
 		}
 	}
-	for _, key := range r.keys(v1alpha1.SubscriptionKind, controller.NamespaceKey) {
+	for _, key := range keysOf(r, v1alpha1.SubscriptionKind, controller.NamespaceKey) {
 		in, err := subscription.Gather(r.ctx, r.reader, key.Namespace, subscription.Config{})
 		if errors.Is(err, olmcore.ErrNotRead) {
 			continue // its reconcile said so
@@ -62,7 +62,7 @@ func (r *runner) audit() error {
 // assess adds what the controllers of ClusterServiceVersions do not report at rest: why APIs have no ClusterRoles, and
 // which webhooks, conversions and APIServices stay that a new version would not get.
 func (r *runner) assess() error {
-	for _, key := range r.keys(v1alpha1.ClusterServiceVersionKind, nil) {
+	for _, key := range keysOf(r, v1alpha1.ClusterServiceVersionKind, nil) {
 		for _, of := range []struct {
 			controller string
 			assess     func(types.NamespacedName) ([]olmcore.Diagnostic, error)
@@ -84,9 +84,9 @@ func (r *runner) assess() error {
 	return nil
 }
 
-// keys returns the keys of the objects of a kind of OLM in the cluster.
-func (r *runner) keys(kind string, keysOf func(olmcore.Object) []types.NamespacedName) []types.NamespacedName {
-	all := controller.Controller{Kinds: []schema.GroupVersionKind{v1alpha1.SchemeGroupVersion.WithKind(kind)}, KeysOf: keysOf}
+// keysOf returns the keys of the objects of a kind of OLM in the cluster.
+func keysOf(r *runner, kind string, of func(olmcore.Object) []types.NamespacedName) []types.NamespacedName {
+	all := controller.Controller{Kinds: []schema.GroupVersionKind{v1alpha1.SchemeGroupVersion.WithKind(kind)}, KeysOf: of}
 	keys, err := all.Keys(r.ctx, r.cluster)
 	if err != nil {
 		return nil // the cluster serves OLM's kinds

@@ -85,7 +85,7 @@ func (r *runner) look(input *observed) error {
 	}
 	guesses := guess.Controllers()
 	for i, c := range tolerant(o.Controllers()) {
-		err := r.decide(c, input, func(report controller.Report) error {
+		err := decide(r, c, input, func(report controller.Report) error {
 			for _, e := range events(report) {
 				if err := r.add(e); err != nil {
 					return err
@@ -111,7 +111,7 @@ func (r *runner) look(input *observed) error {
 }
 
 // decide reconciles each key of a controller once without running the actions, and calls add with each Report.
-func (r *runner) decide(c controller.Controller, reader olmcore.Reader, add func(controller.Report) error) error {
+func decide(r *runner, c controller.Controller, reader olmcore.Reader, add func(controller.Report) error) error {
 	keys, err := c.Keys(r.ctx, r.cluster)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (r *runner) await() error {
 		return err
 	}
 	for _, c := range tolerant(o.Controllers()) {
-		err := r.decide(c, r.cluster, func(report controller.Report) error {
+		err := decide(r, c, r.cluster, func(report controller.Report) error {
 			r.requeue(c.Name, report.Key, report.Result.RequeueAfter)
 			for _, e := range events(report) {
 				if r.isNotUnpacked(e) { // the namespace was resolved again, which replaced its answers
@@ -222,13 +222,15 @@ func (r *runner) await() error {
 // reasonUndecided stands for what cannot be decided, as a kind was not read.
 const reasonUndecided = "Undecided"
 
-// tolerant makes controllers report an invalid input, and one that lacks kinds which were not read, as a Diagnostic. The
-// error of one object then does not hide the others.
+// tolerant makes controllers report an invalid input, and one that lacks kinds which were not read, as a Diagnostic.
+// The error of one object then does not hide the others.
 func tolerant(all []controller.Controller) []controller.Controller {
 	for i := range all {
 		c := &all[i]
 		reconcile := c.Reconcile
-		c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+		c.Reconcile = func(
+			ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults,
+		) (olmcore.Result, error) {
 			found, err := reconcile(ctx, r, key, now, last)
 			reason := "InvalidInput"
 			if errors.Is(err, olmcore.ErrNotRead) {
