@@ -17,7 +17,6 @@ import (
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/copies"
-	"github.com/olmcore/olm/csv/olmconfig"
 	"github.com/olmcore/olm/csv/operatorcondition"
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/csv/permissions"
@@ -180,7 +179,7 @@ func alwaysOf(s *Set) []controller.Controller {
 		},
 		{
 			Name: OLMConfig, Kinds: kinds(configKind),
-			Affected: olmconfig.Affected, Every: olmconfig.LookAgain, Reconcile: s.remembering(s.config),
+			Affected: copies.AffectedConfigs, Every: copies.ConfigInterval, Reconcile: s.remembering(s.config),
 		},
 		{
 			Name: Permissions, Kinds: kinds(csvKind), KeysOf: originals, SameNamespace: true,

@@ -14,15 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Transform is the function Transform for a cache of what is watched that only a Whole reads: it takes maps of the
-// kinds that the library knows and keeps their API types, which olmcore.Kept makes. Of ConfigMaps, Secrets and Pods of
+// kinds that the library knows and keeps their API types, which decode.Kept makes. Of ConfigMaps, Secrets and Pods of
 // all namespaces that belong neither to OLM nor to an operator it keeps the metadata alone, without annotations, as
 // *metav1.PartialObjectMetadata.
 func (w Watched) Transform(o any) (any, error) {
 	if object, ok := o.(olmcore.Object); ok {
-		object = olmcore.Kept(object)
+		object = decode.Kept(object)
 		if w.Reduces(olmcore.GVKOf(object)) && isUnmanaged(object) {
 			object = metadataOf(object)
 		}

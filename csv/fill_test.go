@@ -19,7 +19,7 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -86,7 +86,7 @@ func TestEveryFieldOfTheOperatorIsFilled(t *testing.T) {
 	}
 	in := bare()
 	before := reflect.ValueOf(observe(&in).operator)
-	for field := range reflect.TypeFor[observed.Operator]().Fields() {
+	for field := range reflect.TypeFor[model.Operator]().Fields() {
 		change := operatorFields[field.Name]
 		require.NotNil(t, change, "operatorFields has no row for %s", field.Name)
 		in := bare()

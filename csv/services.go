@@ -13,7 +13,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/webhook"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -35,7 +35,7 @@ func isCalled(c *version) bool {
 // wasCalled reports whether objects may exist through which the API server calls the operator.
 func wasCalled(in *Input) bool {
 	converts := func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-		return owned.IsConverter(in.ClusterServiceVersion, crd)
+		return model.IsConverter(in.ClusterServiceVersion, crd)
 	}
 	callers := len(in.Serving.ValidatingWebhookConfigurations.Items) + len(in.Serving.MutatingWebhookConfigurations.Items) +
 		len(in.APIServices.Items)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Change is an event of a watch about one object. Its objects may be kept and must not be modified. They may be maps
@@ -104,11 +105,11 @@ func (c Controller) concerned(ctx context.Context, r olmcore.Reader, change Chan
 }
 
 // Delivered returns the object of a change as its API type. Fields that do not fit the type are left out. If a cache
-// holds only the metadata of the object, the result has only metadata. The error is that of olmcore.Typed.
+// holds only the metadata of the object, the result has only metadata. The error is that of decode.Typed.
 func Delivered(o olmcore.Object) (olmcore.Object, error) {
 	m, is := o.(*metav1.PartialObjectMetadata)
 	if !is {
-		return olmcore.Fitting(olmcore.Typed(o))
+		return olmcore.Fitting(decode.Typed(o))
 	}
 	object := olmcore.NewObject(m.GroupVersionKind())
 	if has, ok := object.(metav1.ObjectMetaAccessor); ok {

@@ -16,15 +16,13 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/backend"
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/observed"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // Source contains the observed objects from which this package computes the health and the writes of APIServices.
 type Source struct {
-	observed.Operator
+	model.Operator
 	// Backends is the backend.Plan of the CSV. If Backends is nil, no Deployment has a certificate.
 	Backends interface {
 		// Trust returns the caBundle that a client of a Deployment should have. have is its current caBundle, or nil. The
@@ -59,8 +57,8 @@ func (a *api) service() string { return backend.ServiceName(a.deployment) }
 
 // apisOf returns the group versions that a CSV owns, sorted by name. If a group version is described several times, the
 // first description counts.
-func apisOf(c *owned.CSV, live []*apiregistrationv1.APIService) []*api {
-	found, known := owned.ByName(live, ""), map[string]*api{}
+func apisOf(c *model.CSV, live []*apiregistrationv1.APIService) []*api {
+	found, known := model.IndexByName(live, ""), map[string]*api{}
 	for i := range c.Spec.APIServiceDefinitions.Owned {
 		d := &c.Spec.APIServiceDefinitions.Owned[i]
 		name := d.GetName()
@@ -93,7 +91,7 @@ func (s Source) apis() []*api {
 //
 // Differs: OLM does not check the descriptions, and the API server rejects the APIService. This library checks them
 // before it writes.
-func Problem(c *owned.CSV) string {
+func Problem(c *model.CSV) string {
 	first := map[string]*v1alpha1.APIServiceDescription{}
 	for i := range c.Spec.APIServiceDefinitions.Owned {
 		d := &c.Spec.APIServiceDefinitions.Owned[i]
@@ -118,7 +116,7 @@ func syntaxProblem(i int, d *v1alpha1.APIServiceDescription) string {
 	switch {
 	case d.Group != "" && len(validation.IsDNS1123Subdomain(d.Group)) > 0:
 		return fmt.Sprintf("%s: group %q is not a DNS subdomain", field, d.Group)
-	case group.IsBuiltIn(d.Group):
+	case model.IsBuiltInAPIGroup(d.Group):
 		return fmt.Sprintf("%s: group %q belongs to Kubernetes or OLM; its APIs cannot be owned", field, d.Group)
 	case len(validation.IsDNS1035Label(d.Version)) > 0:
 		return fmt.Sprintf("%s: version %q is not a DNS label", field, d.Version)
@@ -149,7 +147,7 @@ func (s Source) isAdoptable(service *apiregistrationv1.APIService) bool {
 	case owner.Name == s.CSV.Name:
 		return true
 	}
-	current, exists := owned.Find(s.Neighbours, owner.Namespace, owner.Name)
+	current, exists := model.Find(s.Neighbours, owner.Namespace, owner.Name)
 	if !exists {
 		return owner.Name == s.CSV.Spec.Replaces
 	}
@@ -179,7 +177,7 @@ func (s Source) Conflict() string {
 }
 
 func (s Source) hasNeighbour(name string) bool {
-	_, exists := owned.Find(s.Neighbours, s.CSV.Namespace, name)
+	_, exists := model.Find(s.Neighbours, s.CSV.Namespace, name)
 	return exists
 }
 
@@ -187,7 +185,7 @@ func (s Source) hasNeighbour(name string) bool {
 // APIService may call a Service of this version or of another version in the namespace. If the APIService does not
 // exist or is being deleted, its client is Missing. An APIService is omitted if it belongs to another owner, calls no
 // Service of the namespace, or does not verify certificates.
-func Clients(c *owned.CSV, services []*apiregistrationv1.APIService) []backend.Client {
+func Clients(c *model.CSV, services []*apiregistrationv1.APIService) []backend.Client {
 	var clients []backend.Client
 	for _, a := range apisOf(c, services) {
 		if a.deployment == "" {

@@ -25,7 +25,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/apiservice"
-	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
@@ -117,7 +117,7 @@ func installed() apiservice.Source {
 		Data: map[string][]byte{"tls.crt": authority("leaf"), "tls.key": []byte("key"), "olmCAKey": newCA},
 	}
 	secret.Annotations = map[string]string{"olmcahash": hashOf(newCA)}
-	return apiservice.Source{Backends: trusting{"cool": newCA}, Operator: observed.Operator{
+	return apiservice.Source{Backends: trusting{"cool": newCA}, Operator: model.Operator{
 		CSV: c, Now: csvtest.Now, Neighbours: []*v1alpha1.ClusterServiceVersion{predecessor},
 		APIServices: []*apiregistrationv1.APIService{liveAPI()},
 		Objects: &serving.Objects{

@@ -18,7 +18,7 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -84,7 +84,7 @@ func (s Source) issueOf(a *api) error {
 // checkReference checks the Service and the APIService's reference to it. It returns the hashes of the authorities that
 // the APIService trusts.
 func (s Source) checkReference(a *api) (trusted sets.Set[string], err error) {
-	_, exists := owned.Find(s.Objects.Services.Items, s.CSV.Namespace, a.service())
+	_, exists := model.Find(s.Objects.Services.Items, s.CSV.Namespace, a.service())
 	bundle := s.Memory.Bundle(a.live.Spec.CABundle)
 	switch {
 	case !exists && s.Objects.Services.Complete:
@@ -104,7 +104,7 @@ func (s Source) checkReference(a *api) (trusted sets.Set[string], err error) {
 // checkCertificate checks the Secret, and the Deployment that serves with it.
 func (s Source) checkCertificate(a *api, trusted sets.Set[string]) (*appsv1.Deployment, error) {
 	name := backend.CertificateName(a.deployment)
-	secret, exists := owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, name)
+	secret, exists := model.Find(s.Objects.Secrets.Items, s.CSV.Namespace, name)
 	if exists {
 		// An authority may consist of several certificates. It is trusted if all of them are trusted.
 		ca := secret.Data[certificate.CAKey]
@@ -121,7 +121,7 @@ func (s Source) checkCertificate(a *api, trusted sets.Set[string]) (*appsv1.Depl
 	case exists && !trusted.Has(secret.Annotations[annotationCAHash]):
 		return nil, fmt.Errorf("secret %s CA cert hash does not match expected", name)
 	}
-	d, exists := owned.Find(s.Deployments, s.CSV.Namespace, a.deployment)
+	d, exists := model.Find(s.Deployments, s.CSV.Namespace, a.deployment)
 	switch {
 	case !exists:
 		return nil, notFound(appsv1.GroupName, "deployment", a.deployment)
@@ -137,7 +137,7 @@ func (s Source) checkRights(a *api, d *appsv1.Deployment) error {
 	name := backend.CertificateName(a.deployment)
 	o := s.Objects
 	account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
-	if _, exists := owned.Find(s.ServiceAccounts, namespace, account); !exists {
+	if _, exists := model.Find(s.ServiceAccounts, namespace, account); !exists {
 		return accountError{notFound("", "serviceaccount", account)}
 	}
 	return cmp.Or(
@@ -151,7 +151,7 @@ func (s Source) checkRights(a *api, d *appsv1.Deployment) error {
 // missing returns an error if a list that was read contains no object with one of the names.
 func missing[T olmcore.Object](list olmcore.Observed[T], group, kind, namespace string, names ...string) error {
 	for _, name := range names {
-		if _, exists := owned.Find(list.Items, namespace, name); exists {
+		if _, exists := model.Find(list.Items, namespace, name); exists {
 			return nil
 		}
 	}

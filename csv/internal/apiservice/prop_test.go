@@ -19,7 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv/internal/apiservice"
-	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake/gen"
 	"github.com/olmcore/olm/fake/invariant"
@@ -50,7 +50,7 @@ func inputOf(s apiservice.Source) input {
 }
 
 func (in *input) source() apiservice.Source {
-	return apiservice.Source{Backends: in.Bundles, Operator: observed.Operator{
+	return apiservice.Source{Backends: in.Bundles, Operator: model.Operator{
 		Now: in.Now, CSV: in.CSV, Neighbours: in.Neighbours, APIServices: in.APIServices, Definitions: in.Definitions, Objects: &in.Serving,
 		Deployments:     in.Deployments,
 		ServiceAccounts: in.ServiceAccounts, ServedAPIs: in.ServedAPIs,

@@ -24,7 +24,7 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
-	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
@@ -76,9 +76,9 @@ func running(ca []byte, updated int32) *appsv1.Deployment {
 
 // sourceOf returns a Source whose objects except the Secret are up to date.
 func sourceOf(secret *corev1.Secret, live *appsv1.Deployment, clients ...backend.Client) backend.Source {
-	s := backend.Source{Operator: observed.Operator{CSV: csvOf("cool.v1"), Now: now, Objects: &serving.Objects{}}, Clients: clients}
+	s := backend.Source{Operator: model.Operator{CSV: csvOf("cool.v1"), Now: now, Objects: &serving.Objects{}}, Clients: clients}
 	secrets := olmcore.Found(secretOf("cool.v1", madeOnce("old"), none))
-	first := backend.Source{Operator: observed.Operator{CSV: s.CSV, Now: now, Objects: &serving.Objects{Secrets: secrets}}}
+	first := backend.Source{Operator: model.Operator{CSV: s.CSV, Now: now, Objects: &serving.Objects{Secrets: secrets}}}
 	for _, a := range backend.Of(first).Install {
 		switch o := objectOf(a).(type) {
 		case *corev1.Service:
@@ -477,7 +477,7 @@ func TestObjectsOfADeployment(t *testing.T) {
 	}
 	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: namespace, Name: "installer"}
 	objects := &serving.Objects{Secrets: olmcore.Found(secretOf("cool.v1", madeOnce("old"), none))}
-	plan := backend.Of(backend.Source{Operator: observed.Operator{CSV: c, Account: account, Now: now, Objects: objects}})
+	plan := backend.Of(backend.Source{Operator: model.Operator{CSV: c, Account: account, Now: now, Objects: objects}})
 	var got []olmcore.Object
 	for _, a := range plan.Install {
 		require.Equal(t, account, a.Identity())
@@ -633,13 +633,13 @@ func TestInvalidServicesAreReported(t *testing.T) {
 	} {
 		c := csvOf("cool.v1")
 		change(c)
-		plan := backend.Of(backend.Source{Operator: observed.Operator{CSV: c, Now: now, Objects: &serving.Objects{}}})
+		plan := backend.Of(backend.Source{Operator: model.Operator{CSV: c, Now: now, Objects: &serving.Objects{}}})
 		require.Equal(t, problem, plan.Problem)
 		require.Empty(t, plan.Requests)
 	}
 	c := csvOf("cool.v1")
 	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name, c.Spec.WebhookDefinitions[0].DeploymentName = "1st", "1st"
-	in := backend.Source{Operator: observed.Operator{CSV: c, Now: now, Objects: &serving.Objects{}}}
+	in := backend.Source{Operator: model.Operator{CSV: c, Now: now, Objects: &serving.Objects{}}}
 	require.Contains(t, backend.Of(in).Problem, `deployment 1st cannot be called: "1st-service" is not a valid name of a Service`)
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 )
 
 // IsConverted reports whether the conversion webhook of a CRD calls the Service of a Deployment of the CSV. It includes
 // Deployments that no webhook description names.
-func IsConverted(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
+func IsConverted(c *model.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	conversion := crd.Spec.Conversion
 	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil || conversion.Webhook.ClientConfig.Service == nil {
 		return false
@@ -24,10 +24,10 @@ func IsConverted(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bo
 	})
 }
 
-// Unconverted returns a copy of a CRD with the conversion strategy None, and without owned.AnnotationConvertedBy.
+// Unconverted returns a copy of a CRD with the conversion strategy None, and without model.AnnotationConvertedBy.
 func Unconverted(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	after := crd.DeepCopy()
 	after.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-	delete(after.Annotations, owned.AnnotationConvertedBy)
+	delete(after.Annotations, model.AnnotationConvertedBy)
 	return after
 }

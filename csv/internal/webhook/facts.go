@@ -13,7 +13,7 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -61,7 +61,7 @@ func (f *facts) from(o olmcore.Object) origin {
 // factsOf returns the facts of a Source.
 func factsOf(s Source) *facts {
 	f := &facts{
-		source: s, services: map[string]string{}, crds: owned.ByName(s.CRDs, ""),
+		source: s, services: map[string]string{}, crds: model.IndexByName(s.CRDs, ""),
 		desired: map[olmcore.Key]origin{}, named: map[olmcore.Key]olmcore.Object{}, made: map[origin][]olmcore.Object{},
 	}
 	for _, name := range backend.Names(s.CSV) {
@@ -81,7 +81,7 @@ func factsOf(s Source) *facts {
 	}
 	slices.SortFunc(f.all, func(a, b olmcore.Object) int { return olmcore.RefOf(a).Compare(olmcore.RefOf(b)) })
 	for _, o := range f.all {
-		if !owned.ByIncarnation(s.CSV).Owns(o.GetLabels()) {
+		if !model.OwnerWithUID(s.CSV).Owns(o.GetLabels()) {
 			continue
 		}
 		f.own = append(f.own, o)
@@ -162,11 +162,11 @@ func kindOf(w *description) string {
 // nameOf returns the name of the configuration of a description.
 //
 // Differs: OLM lets the API server choose a name, so two managers, or one with a stale cache, create two.
-func nameOf(c *owned.CSV, w *description) string {
+func nameOf(c *model.CSV, w *description) string {
 	return w.GenerateName + "-" + olmcore.NameSuffix(10, c.Namespace, c.Name, string(c.UID), w.GenerateName, kindOf(w))
 }
 
-func keyOf(c *owned.CSV, w *description) olmcore.Key {
+func keyOf(c *model.CSV, w *description) olmcore.Key {
 	return olmcore.Key{Group: admissionregistrationv1.GroupName, Kind: kindOf(w), Name: nameOf(c, w)}
 }
 
@@ -202,7 +202,7 @@ func (f *facts) calledBy(config *apiextensionsv1.WebhookClientConfig) bool {
 
 // converted returns the CRDs that Deployments of this CSV convert and whose caBundle it may update, sorted by name.
 func (f *facts) converted() []*apiextensionsv1.CustomResourceDefinition {
-	described := owned.OwnedCRDs(f.source.CSV)
+	described := model.OwnedCRDNames(f.source.CSV)
 	for i := range f.source.CSV.Spec.WebhookDefinitions {
 		described.Insert(f.source.CSV.Spec.WebhookDefinitions[i].ConversionCRDs...)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
-	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/webhook"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
@@ -39,7 +39,7 @@ func listed[T olmcore.Object](t *testing.T, c *fake.Cluster) olmcore.Observed[T]
 
 // pass returns the actions of one reconcile.
 func (m *manager) pass(t *testing.T) ([]olmcore.Action, webhook.Source) {
-	s := webhook.Source{Operator: observed.Operator{CSV: m.csv, Group: csvtest.Group(), Objects: &serving.Objects{
+	s := webhook.Source{Operator: model.Operator{CSV: m.csv, Group: csvtest.Group(), Objects: &serving.Objects{
 		Services: listed[*corev1.Service](t, m.cluster), Secrets: listed[*corev1.Secret](t, m.cluster), Roles: listed[*rbacv1.Role](t, m.cluster),
 		RoleBindings: listed[*rbacv1.RoleBinding](t, m.cluster), ClusterRoleBindings: listed[*rbacv1.ClusterRoleBinding](t, m.cluster),
 		ValidatingWebhookConfigurations: listed[*validatingConfiguration](t, m.cluster), MutatingWebhookConfigurations: listed[*mutatingConfiguration](t, m.cluster),

@@ -13,7 +13,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -171,7 +171,7 @@ func (s Source) reverted() (actions []olmcore.Action) {
 		described.Insert(s.CSV.Spec.WebhookDefinitions[i].ConversionCRDs...)
 	}
 	for _, crd := range s.CRDs {
-		if !described.Has(crd.Name) && crd.DeletionTimestamp == nil && owned.IsConverter(s.CSV, crd) && backend.IsConverted(s.CSV, crd) {
+		if !described.Has(crd.Name) && crd.DeletionTimestamp == nil && model.IsConverter(s.CSV, crd) && backend.IsConverted(s.CSV, crd) {
 			actions = append(actions, olmcore.UpdateOf(crd, backend.Unconverted(crd), olmcore.Cause{
 				Reason:  ReasonRemovedFromSpec,
 				Message: "ClusterServiceVersion " + s.CSV.Name + " no longer describes the conversion of CRD " + crd.Name,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -48,7 +48,7 @@ const (
 
 // Source contains the observed objects from which this package computes the health and the writes of webhooks.
 type Source struct {
-	observed.Operator
+	model.Operator
 	// Backends is the backend.Plan of the CSV. If Backends is nil, no Deployment has a certificate.
 	Backends interface {
 		// Trust returns the caBundle that a client of a Deployment should have. have is its current caBundle, or nil. The
