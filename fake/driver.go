@@ -97,7 +97,7 @@ func (d *Driver) Round(ctx context.Context) (again bool, err error) {
 	if d.memory == nil {
 		d.memory = map[driverKey]*keyMemory{}
 	}
-	before := d.Cluster.version
+	before := d.Cluster.store.Version()
 	for i := range d.Controllers {
 		more, err := d.runController(ctx, i)
 		if err != nil {
@@ -105,7 +105,7 @@ func (d *Driver) Round(ctx context.Context) (again bool, err error) {
 		}
 		again = again || more
 	}
-	return again || d.Cluster.version != before, nil
+	return again || d.Cluster.store.Version() != before, nil
 }
 
 func (d *Driver) runController(ctx context.Context, index int) (again bool, err error) {
@@ -157,12 +157,12 @@ func (d *Driver) runner(index int, reader olmcore.Reader) *controller.Runner {
 // record adds the Transitions of a result to Events, and the Diagnostics that the last result of the key did not have.
 func (d *Driver) record(name string, key types.NamespacedName, m *keyMemory, result olmcore.Result) {
 	for i := range result.Transitions {
-		e := controller.Event{At: d.Cluster.now, Controller: name, Key: key, Transition: &result.Transitions[i]}
+		e := controller.Event{At: d.Cluster.Now(), Controller: name, Key: key, Transition: &result.Transitions[i]}
 		d.Events = append(d.Events, e)
 	}
 	var reported []string
 	for i := range result.Diagnostics {
-		e := controller.Event{At: d.Cluster.now, Controller: name, Key: key, Diagnostic: &result.Diagnostics[i]}
+		e := controller.Event{At: d.Cluster.Now(), Controller: name, Key: key, Diagnostic: &result.Diagnostics[i]}
 		reported = append(reported, e.String())
 		if !slices.Contains(m.reported, e.String()) {
 			d.Events = append(d.Events, e)
@@ -173,7 +173,7 @@ func (d *Driver) record(name string, key types.NamespacedName, m *keyMemory, res
 
 // afterAction adds an action to Events and calls AfterAction.
 func (d *Driver) afterAction(e controller.Event) error {
-	e.At = d.Cluster.now
+	e.At = d.Cluster.Now()
 	d.Events = append(d.Events, e)
 	if d.AfterAction == nil {
 		return nil
@@ -199,7 +199,7 @@ func compareKeys(a, b types.NamespacedName) int {
 }
 
 func (d *Driver) due(m *keyMemory, seen sight) bool {
-	return m.seen != seen || !m.deadline.IsZero() && !d.Cluster.now.Before(m.deadline)
+	return m.seen != seen || !m.deadline.IsZero() && !d.Cluster.Now().Before(m.deadline)
 }
 
 // reconcile reconciles a key if it is due, and reports whether it may be due again at this instant.
@@ -213,7 +213,7 @@ func (d *Driver) reconcile(ctx context.Context, r *controller.Runner, k driverKe
 	if !d.due(m, seen) {
 		return false, nil
 	}
-	now, before := d.Cluster.now, d.Cluster.version
+	now, before := d.Cluster.Now(), d.Cluster.store.Version()
 	m.seen, m.deadline = seen, time.Time{}
 	report, err := r.RunOnce(ctx, k.key, now)
 	if err != nil && len(report.Result.Actions) == 0 {
@@ -230,10 +230,10 @@ func (d *Driver) reconcile(ctx context.Context, r *controller.Runner, k driverKe
 	case len(report.Result.Actions) == 0:
 		m.fails = 0
 		return false, nil
-	case d.Cluster.crashed:
+	case d.Cluster.Faults().Crashed():
 		d.restart(k.controller)
 		return true, nil
-	case d.Cluster.version != before:
+	case d.Cluster.store.Version() != before:
 		m.fails = 0
 		return true, nil // the writes of the key are a change that it must reconcile
 	case report.Err == nil:
@@ -259,7 +259,7 @@ func (d *Driver) retry(m *keyMemory, now time.Time) (again bool) {
 
 // restart restarts a controller after a crash: its memory is dropped, and a View that lags is filled again.
 func (d *Driver) restart(index int) {
-	d.Cluster.RestartController()
+	d.Cluster.Faults().RestartController()
 	if len(d.Lags[d.Controllers[index].Name]) > 0 {
 		d.lagging(index).Restart()
 		delete(d.turns, index)
@@ -317,7 +317,7 @@ const maxStops = 100_000
 // RunFor settles, moves the clock by duration, and settles at each deadline of a controller or of the cluster that it
 // passes.
 func (d *Driver) RunFor(ctx context.Context, duration time.Duration) error {
-	end := d.Cluster.now.Add(max(0, duration))
+	end := d.Cluster.Now().Add(max(0, duration))
 	if err := d.runUntil(ctx, end, d.nextDeadline); err != nil {
 		return err
 	}
@@ -328,7 +328,7 @@ func (d *Driver) RunFor(ctx context.Context, duration time.Duration) error {
 // RunUntilIdle settles and moves the clock from deadline to deadline until no controller has a deadline before limit
 // from now has passed. The clock ends at the last deadline that was reached.
 func (d *Driver) RunUntilIdle(ctx context.Context, limit time.Duration) error {
-	end := d.Cluster.now.Add(max(0, limit))
+	end := d.Cluster.Now().Add(max(0, limit))
 	return d.runUntil(ctx, end, func() (time.Time, bool) {
 		at, ok := d.Deadline()
 		if world, waits := d.Cluster.NextDeadline(); ok && waits && world.Before(at) {
@@ -347,7 +347,7 @@ func (d *Driver) runUntil(ctx context.Context, end time.Time, next func() (time.
 		if !ok || at.After(end) {
 			return nil
 		}
-		if !at.After(d.Cluster.now) {
+		if !at.After(d.Cluster.Now()) {
 			return errors.New("a deadline does not pass: a controller waits for a time that has come")
 		}
 		d.Cluster.advanceTo(at)

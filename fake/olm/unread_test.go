@@ -176,7 +176,7 @@ func (u *unread) without(t *testing.T, kind olmcore.Kind) *olmcore.Snapshot {
 			objects = append(objects, o)
 		}
 	}
-	for _, served := range u.cluster.ServedKinds() {
+	for _, served := range u.cluster.Discovery().Kinds() {
 		if gk := served.GroupVersionKind.GroupKind(); gk != kind.GroupKind() {
 			scopes = append(scopes, olmcore.Scope{Kind: gk})
 		}
