@@ -224,7 +224,7 @@ func (u *unread) assess(t *testing.T, r olmcore.Reader, controller string, key t
 		in.Now = now
 		a, err := subscription.Assess(in)
 		require.NoError(t, err)
-		return a.Verdicts, nil
+		return a.Decisions, nil
 	}
 	return nil, olmcore.ErrNotRead // has no Assess
 }
