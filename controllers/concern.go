@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // concern selects the objects of a controller that a change concerns.
@@ -65,19 +65,34 @@ func (of concern) asked(ctx context.Context, r olmcore.Reader, kind schema.Group
 	return olmcore.Indexed(r).Find(ctx, r, olmcore.Lookup{Kind: kind, Key: "concerned", TermsOf: termsOf}, of.terms...)
 }
 
-// concerned returns the keys of the objects in some namespaces, "" for all, that a change concerns.
-func (c Controller) concerned(ctx context.Context, r olmcore.Reader, namespaces []string, old, next olmcore.Object) ([]types.NamespacedName, error) {
-	of, err := everyone, error(nil)
-	if c.concerns != nil {
-		of, err = c.concerns(ctx, r, old, next)
+// concerned returns a Controller.Concerned that lists the objects of the concern of a change.
+func concerned(
+	concerns func(ctx context.Context, r olmcore.Reader, old, next olmcore.Object) (concern, error),
+) func(context.Context, olmcore.Reader, controller.Change, schema.GroupVersionKind, string) ([]olmcore.Object, error) {
+	return func(
+		ctx context.Context, r olmcore.Reader, change controller.Change, kind schema.GroupVersionKind, namespace string,
+	) (all []olmcore.Object, err error) {
+		of, err := concerns(ctx, r, change.Old, change.New)
+		if err != nil || of.is == nil {
+			return nil, err
+		}
+		namespaces := []string{namespace}
+		if namespace == "" && of.in != nil {
+			namespaces = of.in
+		}
+		for _, namespace := range namespaces {
+			objects, err := of.asked(ctx, r, kind, namespace)
+			if err != nil {
+				return nil, err
+			}
+			for _, o := range objects {
+				if of.is(o) {
+					all = append(all, o)
+				}
+			}
+		}
+		return all, nil
 	}
-	if err != nil || of.is == nil {
-		return nil, err
-	}
-	if of.in != nil {
-		namespaces = of.in
-	}
-	return c.keys(ctx, r, namespaces, of)
 }
 
 // without is a concern that needs no reads.

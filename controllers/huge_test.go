@@ -20,6 +20,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // huge is what one tenant may have much of: objects makes n of it, or one of n parts, in namespace evil.
@@ -160,7 +161,7 @@ func TestATenantsHugeInputWakesNoOther(t *testing.T) {
 			for _, o := range objects {
 				woken := 0
 				for _, c := range set.Controllers {
-					keys, err := c.Changed(t.Context(), r, controllers.Change{New: o, At: noon})
+					keys, err := c.Changed(t.Context(), r, controller.Change{New: o, At: noon})
 					require.NoError(t, err)
 					for _, key := range keys {
 						require.NotContains(t, []string{"victim", "olm"}, key.Namespace, "%s %s", c.Name, olmcore.RefOf(o))

@@ -22,6 +22,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // issuer answers as its function does.
@@ -76,7 +77,7 @@ func TestCertificatesAreIssued(t *testing.T) {
 				}
 			}})
 			for range 30 {
-				require.NoError(t, controllers.Pass(t.Context(), set.Runners(c, c), c.Now))
+				require.NoError(t, controller.Pass(t.Context(), set.Runners(c, c), c.Now))
 				require.NoError(t, c.Settle())
 				c.Advance(time.Second)
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	plansweep "github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription/component"
 )
 
@@ -70,7 +71,7 @@ func (p *pass) reportOnce(result *olmcore.Result, assess func() ([]olmcore.Diagn
 }
 
 // remembering hands a reconcile what it remembered of the key last time, and forgets keys whose object is gone.
-func (s *Set) remembering(reconcile func(context.Context, olmcore.Reader, *pass) (olmcore.Result, error)) ReconcileFunc {
+func (s *Set) remembering(reconcile func(context.Context, olmcore.Reader, *pass) (olmcore.Result, error)) controller.ReconcileFunc {
 	memory := &memory[types.NamespacedName, known]{}
 	s.known = append(s.known, memory)
 	return func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {

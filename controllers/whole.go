@@ -101,20 +101,3 @@ func isMetadata(o olmcore.Object) bool {
 	_, is := o.(*metav1.PartialObjectMetadata)
 	return is
 }
-
-// Delivered returns the object of a change as its API type, with what fits of it. Of an object of which a cache holds
-// the metadata alone it has no more. The error is that of decode.Typed.
-func Delivered(o olmcore.Object) (olmcore.Object, error) {
-	m, is := o.(*metav1.PartialObjectMetadata)
-	if !is {
-		return olmcore.Fitting(decode.Typed(o))
-	}
-	object := olmcore.NewObject(m.GroupVersionKind())
-	if has, ok := object.(metav1.ObjectMetaAccessor); ok {
-		if metadata, ok := has.GetObjectMeta().(*metav1.ObjectMeta); ok {
-			*metadata = m.ObjectMeta
-			return object, nil
-		}
-	}
-	return o, nil
-}

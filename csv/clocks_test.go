@@ -19,6 +19,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // clockRounds is the number of reconciles of each manager in which both come to rest while time stands still.
@@ -37,7 +38,7 @@ func TestManagersWithDifferentClocksAgreeOnCSVs(t *testing.T) {
 		h := newHistory(t)
 		clocks := invariant.TwoClocks{
 			Cluster: h.c, Rounds: clockRounds, Ahead: rapid.SampledFrom(invariant.ClockPairs()).Draw(t, "clocks"),
-			Managers: [2][]fake.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
+			Managers: [2][]controller.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
 		}
 		for range rapid.IntRange(1, 4).Draw(t, "times") {
 			for range rapid.IntRange(1, 10).Draw(t, "steps") {
@@ -82,7 +83,7 @@ func TestManagersWithDifferentClocksAgreeOnWaitingSuccessor(t *testing.T) {
 
 			clocks := invariant.TwoClocks{
 				Cluster: c, Rounds: clockRounds, Ahead: ahead,
-				Managers: [2][]fake.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
+				Managers: [2][]controller.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
 			}
 			require.NoError(t, clocks.RunFor(t.Context(), 8*time.Minute, 5*time.Second))
 			var reasons []string
@@ -108,7 +109,7 @@ func TestManagersWithDifferentClocksAgreeOnOperatorGroups(t *testing.T) {
 		require.NoError(t, c.Create(fromFiles("v1.yaml")...))
 		clocks := invariant.TwoClocks{
 			Cluster: c, Rounds: clockRounds, Ahead: rapid.SampledFrom(invariant.ClockPairs()).Draw(t, "clocks"),
-			Managers: [2][]fake.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
+			Managers: [2][]controller.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
 		}
 		for range rapid.IntRange(1, 12).Draw(t, "times") {
 			changeGroups(t, c, rapid.IntRange(0, 3).Draw(t, "step"))

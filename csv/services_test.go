@@ -31,6 +31,7 @@ import (
 	"github.com/olmcore/olm/fake/scenario"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // calledIn returns the Input of that operator in a cluster in which it is installed.
@@ -232,7 +233,7 @@ func TestObjectsThatTheSpecNoLongerDescribesAreDeleted(t *testing.T) {
 	}))
 	require.NoError(t, driver.Settle(context.Background()))
 	live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
-	require.Equal(t, succeeded, live.Status.Phase, "%s\n%s", live.Status.Message, fake.Format(driver.Events))
+	require.Equal(t, succeeded, live.Status.Phase, "%s\n%s", live.Status.Message, controller.Format(driver.Events))
 	require.Nil(t, live.Status.CertsRotateAt)
 	require.Nil(t, live.Status.CertsLastUpdated)
 	for _, o := range cluster.Objects() {
@@ -268,7 +269,7 @@ func TestDeletedServingObjectsAreCreatedAgain(t *testing.T) {
 			cluster.Advance(11*time.Second + olmcore.ClockTolerance) // while the API server learns of the new authority
 			require.NoError(t, driver.Settle(context.Background()))
 			live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
-			require.Equal(t, succeeded, live.Status.Phase, "%s\n%s", live.Status.Message, fake.Format(driver.Events))
+			require.Equal(t, succeeded, live.Status.Phase, "%s\n%s", live.Status.Message, controller.Format(driver.Events))
 			require.NoError(t, cluster.Serving().Check())
 		})
 	}

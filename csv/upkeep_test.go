@@ -25,6 +25,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // waitingSuccessor returns version 2 of the operator that the API server calls. It requires an API that does not exist.
@@ -88,7 +89,7 @@ func TestReplacingVersionRenewsItsCertificates(t *testing.T) {
 				require.NoError(t, driver.RunFor(ctx, time.Minute))
 				require.NoError(t, cluster.Serving().Check())
 			}
-			require.Equal(t, succeeded, phaseIn(cluster, "cool.v2"), "%s", fake.Format(driver.Events))
+			require.Equal(t, succeeded, phaseIn(cluster, "cool.v2"), "%s", controller.Format(driver.Events))
 			require.Equal(t, phaseName("gone"), phaseIn(cluster, "cool.v1"))
 		})
 	}
@@ -292,7 +293,7 @@ func TestManagersWithDifferentClocksAgreeOnCertificates(t *testing.T) {
 		w.bring(t)
 		clocks := invariant.TwoClocks{
 			Cluster: w.cluster, Rounds: clockRounds, Ahead: rapid.SampledFrom(invariant.ClockPairs()).Draw(t, "clocks"),
-			Managers: [2][]fake.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
+			Managers: [2][]controller.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
 		}
 		for range rapid.IntRange(1, 3).Draw(t, "times") {
 			w.step(t)

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
@@ -28,6 +29,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 var (
@@ -44,8 +46,8 @@ type manager struct {
 	noAuthority bool
 }
 
-func (m *manager) controller() fake.Controller {
-	return fake.Controller{Name: "cert-manager", Kind: kind.GroupKind(), Keys: fake.KeysOf(kind), Reconcile: m.reconcile}
+func (m *manager) controller() controller.Controller {
+	return controller.Controller{Name: "cert-manager", Kinds: []schema.GroupVersionKind{kind}, Reconcile: m.reconcile}
 }
 
 func (m *manager) reconcile(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {

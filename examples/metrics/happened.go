@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -105,7 +106,7 @@ func requestName(request any) string {
 	return "other"
 }
 
-func (h *happened) told(report controllers.Report) {
+func (h *happened) told(report controller.Report) {
 	became := became(report)
 	for _, a := range report.Result.Actions {
 		verb, target, _ := a.Describe()
@@ -128,13 +129,13 @@ func (h *happened) told(report controllers.Report) {
 	}
 }
 
-func became(report controllers.Report) olmcore.LastResults {
+func became(report controller.Report) olmcore.LastResults {
 	return olmcore.LastResultsOf(nil, report.Result.Actions, report.Err, time.Time{})
 }
 
 // written reports whether what a report says of an object stands: there was nothing to write about it, or it was
 // written.
-func written(report controllers.Report, became olmcore.LastResults, target olmcore.Ref) bool {
+func written(report controller.Report, became olmcore.LastResults, target olmcore.Ref) bool {
 	if last, ran := became[target.Key()]; ran {
 		return last.Class == olmcore.ClassNone
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/controlplane"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // kubernetesVersion is that of the control plane, for both worlds.
@@ -86,7 +87,7 @@ func (w *realWorld) start(managers int) {
 		o.Issuer = w.issuer
 		mgr, err := olmruntime.New(config, ctrl.Options{
 			Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}, GracefulShutdownTimeout: new(20 * time.Second),
-		}, olmruntime.Options{Options: o, FieldValidation: "Strict", Told: func(r controllers.Report) {
+		}, olmruntime.Options{Options: o, FieldValidation: "Strict", OnReport: func(r controller.Report) {
 			w.add(report{manager: name, controller: r.Controller, key: r.Key, result: r.Result, err: r.Err})
 		}})
 		require.NoError(w.t, err)

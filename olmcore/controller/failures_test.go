@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package controller
 
 import (
 	"context"
@@ -23,9 +23,9 @@ type failing struct{ err error }
 
 func (x failing) Do(context.Context, olmcore.Action) error { return x.err }
 
-// TestAWriteToWhatIsGoneIsNoError checks which failed writes Run returns as an error, and that the others are repeated
-// after a growing delay.
-func TestAWriteToWhatIsGoneIsNoError(t *testing.T) {
+// TestWritesToMissingObjectsAreRetriedWithoutAnError checks which failed writes Run returns as an error, and that the
+// others are retried with backoff.
+func TestWritesToMissingObjectsAreRetriedWithoutAnError(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "1"}}
 	after := pod.DeepCopy()
 	after.Labels = map[string]string{"a": "b"}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package controller
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// maxMootRetry is the longest delay before a key is reconciled again whose writes had no object any more.
+// maxMootRetry is the longest delay before a key whose writes were all moot is reconciled again.
 const maxMootRetry = 30 * time.Second
 
-// isMoot reports whether each failed write of a run failed because its object, or the namespace of what it creates, is
-// gone or about to be. That is news that watches deliver, and no error.
+// isMoot reports whether each write that failed did so because its object, or the namespace of an object to create, is
+// gone or terminating. Watches report that, so it is not an error.
 func isMoot(err error) bool { return each(err, isMootWrite) }
 
-// isExpected reports whether each failed write of a run is moot, met a conflict, or was interrupted by the end of the
+// isExpected reports whether each write that failed was moot, had a conflict, or was interrupted by the end of the
 // program.
 func isExpected(err error) bool {
 	return each(err, func(one error) bool {
@@ -54,8 +54,8 @@ func isMootWrite(err error) bool {
 		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-// mootRetry returns the delay before the next reconcile: afterWrites after the first such write, and twice as long
-// after each further one.
+// mootRetry returns the delay before the next reconcile: afterWrites after the first moot write, doubled after each
+// further one.
 func mootRetry(last olmcore.LastResults) time.Duration {
 	delay := afterWrites
 	for _, result := range last {
