@@ -29,7 +29,8 @@ func TestPublishedOperatorsLiveInTheCluster(t *testing.T) {
 			for _, o := range created {
 				if _, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok {
 					d := stored(t, c, o).(*apiextensionsv1.CustomResourceDefinition)
-					require.True(t, c.Serves(schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Status.StoredVersions[0], Kind: d.Spec.Names.Kind}), d.Name)
+					stored := schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Status.StoredVersions[0], Kind: d.Spec.Names.Kind}
+					require.True(t, c.Discovery().Serves(stored), d.Name)
 				}
 				changeAll(t, c, o)
 			}
@@ -61,7 +62,7 @@ func createAll(t *testing.T, c *fake.Cluster, objects []olmcore.Object) (created
 	}
 	for _, o := range objects {
 		o = o.DeepCopyObject().(olmcore.Object)
-		for _, k := range c.ServedKinds() {
+		for _, k := range c.Discovery().Kinds() {
 			if k.GroupVersionKind == olmcore.GVKOf(o) && k.Namespaced {
 				o.SetNamespace("ns")
 			}
@@ -94,7 +95,7 @@ func changeAll(t *testing.T, c *fake.Cluster, o olmcore.Object) {
 	version := c.ResourceVersion()
 	require.NoError(t, c.Do(t.Context(), olmcore.UpdateOf(before, after, olmcore.Cause{})))
 	require.Equal(t, version, c.ResourceVersion(), "nothing changed")
-	labels, _ := olmcore.MergeLabels(after.GetLabels(), map[string]string{"seen": "yes"})
+	labels, _ := olmcore.MergeMaps(after.GetLabels(), map[string]string{"seen": "yes"})
 	after.SetLabels(labels)
 	require.NoError(t, c.Do(t.Context(), olmcore.UpdateOf(before, after, olmcore.Cause{})))
 	require.Equal(t, before.GetGeneration(), stored(t, c, o).GetGeneration())

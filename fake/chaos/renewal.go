@@ -45,7 +45,7 @@ func installServing(h *History) {
 			}
 		}
 	}
-	h.must(h.Cluster.CheckServing())
+	h.must(h.Cluster.Serving().Check())
 }
 
 // seenCertificate is what a Secret held.

@@ -49,7 +49,7 @@ func (s *Source) claimed(o metav1.ObjectMeta) (after metav1.ObjectMeta, changed 
 	if len(owners) != len(o.OwnerReferences) || !slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return olmcore.SameOwnerReference(r, ours) }) {
 		o.OwnerReferences, changed = owners, true
 	}
-	labels, relabelled := olmcore.MergeLabels(o.Labels, map[string]string{olmcore.LabelManaged: "true"})
+	labels, relabelled := olmcore.MergeMaps(o.Labels, map[string]string{olmcore.LabelManaged: "true"})
 	o.Labels = labels
 	return o, changed || relabelled
 }
@@ -185,7 +185,7 @@ func (s *Source) service(deployment string, spec *appsv1.DeploymentSpec) (olmcor
 		return nil, fmt.Sprintf("service %s exists and is not managed by an operator", name)
 	}
 	meta, changed := s.claimed(live.ObjectMeta)
-	selected, reselected := olmcore.MergeLabels(live.Spec.Selector, selector)
+	selected, reselected := olmcore.MergeMaps(live.Spec.Selector, selector)
 	merged := mergePorts(live.Spec.Ports, ports)
 	if !changed && !reselected && slices.Equal(live.Spec.Ports, merged) {
 		return nil, ""
@@ -318,7 +318,7 @@ func choose[T olmcore.Object](live []T, inNamespace string, names []string, isOu
 // they must be updated now. Bindings that OLM created for the CSV lack its UID. They get it once the operator is
 // installed again.
 func (s *Source) labelled(have, want map[string]string) (labels map[string]string, changed bool) {
-	labels, changed = olmcore.MergeLabels(have, want)
+	labels, changed = olmcore.MergeMaps(have, want)
 	isOLMs := have[olmcore.LabelManaged] == "true" && model.OwnerWithUID(s.CSV).Owns(have)
 	return labels, changed && (!isOLMs || s.isBeingInstalled())
 }
