@@ -19,10 +19,10 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/rbac"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -121,7 +121,7 @@ func relatedToGroup(o *operatorsv1.OperatorGroup) ([]types.NamespacedName, bool)
 }
 
 func relatedByServingName(o olmcore.Object) ([]types.NamespacedName, bool) {
-	if !backend.IsObjectName(o.GetName()) {
+	if !internalserving.IsObjectName(o.GetName()) {
 		return nil, false
 	}
 	return allOf(o.GetNamespace()), true

@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/apiservice"
-	"github.com/olmcore/olm/csv/internal/backend"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
+
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/csv/internal/webhook"
+
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -30,17 +30,17 @@ func gatherServices(r *read.Reads, in *Input) {
 		return
 	}
 	var services, secrets, delegators, readers, accounts []string
-	called := backend.Names(c)
+	called := internalserving.DeploymentNames(c)
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		if slices.Contains(called, d.Name) {
-			services, secrets = append(services, backend.ServiceName(d.Name)), append(secrets, backend.CertificateName(d.Name))
-			delegators = append(delegators, backend.DelegatorNames(d.Name, c.Namespace)...)
-			readers = append(readers, backend.ReaderNames(d.Name, c.Namespace)...)
-			accounts = append(accounts, backend.AccountName(&d.Spec))
+			services, secrets = append(services, internalserving.ServiceName(d.Name)), append(secrets, internalserving.CertificateName(d.Name))
+			delegators = append(delegators, internalserving.DelegatorNames(d.Name, c.Namespace)...)
+			readers = append(readers, internalserving.ReaderNames(d.Name, c.Namespace)...)
+			accounts = append(accounts, internalserving.AccountName(&d.Spec))
 		}
 	}
 	in.ServiceAccounts = read.Join(in.ServiceAccounts, read.Named[*corev1.ServiceAccount](r, c.Namespace, accounts))
-	for _, legacy := range apiservice.LegacyNamesOf(c) {
+	for _, legacy := range internalserving.LegacyNamesOf(c) {
 		services, secrets = append(services, legacy.Service), append(secrets, legacy.Certificate)
 		delegators, readers = append(delegators, legacy.Delegator), append(readers, legacy.Reader)
 	}
@@ -70,7 +70,7 @@ func gatherCallers(r *read.Reads, in *Input, services []string) {
 	if len(groups) > 0 {
 		in.GroupDefinitions = read.Indexed(r, "", groups, termsOfDefinition)
 	}
-	validating, mutating := webhook.ConfigurationNames(c)
+	validating, mutating := internalserving.ConfigurationNames(c)
 	terms := callerTerms(c, services, slices.Concat(validating, mutating))
 	s.ValidatingWebhookConfigurations = read.Indexed(r, "", terms, termsOfValidatingWebhooks)
 	s.MutatingWebhookConfigurations = read.Indexed(r, "", terms, termsOfMutatingWebhooks)

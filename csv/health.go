@@ -9,9 +9,8 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/webhook"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 )
 
 // judgeInstalling waits until the operator is healthy, or InstallTimeout passes.
@@ -87,7 +86,7 @@ func deploymentHealth(state deployment.State, why string, to phase, reason v1alp
 // operator. The state is empty if they are at least as healthy as the Deployments.
 func serviceHealth(f *facts, state deployment.State, to phase, reason v1alpha1.ConditionReason) (decision, deployment.State) {
 	apis := f.services.apis.Health()
-	if apis == apiservice.Disrupted {
+	if apis == internalserving.Disrupted {
 		return f.stay().requeue(disruptedPace).requeue(f.services.apis.DisruptedFor()), state
 	}
 	ifMissing := to
@@ -98,11 +97,11 @@ func serviceHealth(f *facts, state deployment.State, to phase, reason v1alpha1.C
 	// 1. An installation repairs these.
 	certificates := f.services.certificates.Install
 	switch {
-	case apis == apiservice.NotUpdated:
+	case apis == internalserving.NotUpdated:
 		return move(ifMissing, reason, apisMissing), deployment.Missing
-	case webhooks == webhook.Failing:
+	case webhooks == internalserving.Failing:
 		return move(v1alpha1.CSVPhaseInstallReady, reason, "Webhook install failed: "+problem), deployment.Outdated
-	case webhooks == webhook.Missing:
+	case webhooks == internalserving.Missing:
 		return move(ifMissing, reason, webhooksMissing), deployment.Missing
 	case state == deployment.Healthy && len(certificates) > 0:
 		_, target, _ := certificates[0].Describe()
@@ -114,9 +113,9 @@ func serviceHealth(f *facts, state deployment.State, to phase, reason v1alpha1.C
 		return decision{}, ""
 	}
 	switch {
-	case webhooks == webhook.Waiting:
+	case webhooks == internalserving.Waiting:
 		return move(to, reason, webhooksMissing), deployment.Waiting
-	case apis == apiservice.NotServed:
+	case apis == internalserving.NotServed:
 		return move(to, reason, apisMissing), deployment.Waiting
 	}
 	return decision{}, ""

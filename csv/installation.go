@@ -12,11 +12,11 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
-	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -155,7 +155,7 @@ func certificateInstallation(f *facts, tries deployment.Tries) deployment.Instal
 	}
 	todo := deployment.Judge(slices.Concat(certificates.Install, f.services.trust()), tries)
 	isMissing := func(name string) bool { return !certificates.Ready(name) }
-	if todo.Done() && slices.ContainsFunc(backend.Names(f.csv), isMissing) {
+	if todo.Done() && slices.ContainsFunc(internalserving.DeploymentNames(f.csv), isMissing) {
 		// An object that must be deleted first is being deleted.
 		return deployment.Installation{RequeueAfter: olmcore.Nearest(certificatePace, certificates.Wait)}
 	}
@@ -294,7 +294,7 @@ func isRefused(c *version) bool {
 
 // certificatesNeeded returns a Diagnostic for requests of certificates, or nothing if there are no requests. format
 // contains one %s for the names of the Deployments.
-func certificatesNeeded(c *version, requests []certificate.Request, format string) []olmcore.Diagnostic {
+func certificatesNeeded(c *version, requests []serving.Request, format string) []olmcore.Diagnostic {
 	if len(requests) == 0 {
 		return nil
 	}

@@ -16,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/csv/internal/read"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -189,7 +189,7 @@ func waitForServiceLists(f *facts) (decision, bool) {
 	if len(f.csv.Spec.APIServiceDefinitions.Owned) > 0 {
 		lists = read.Missing(f.in.APIServices, "APIServices")
 	}
-	if apiservice.NeedsClaims(f.services.apis) {
+	if internalserving.NeedsClaims(f.services.apis) {
 		lists = append(lists, read.Missing(f.in.GroupDefinitions, "CustomResourceDefinitions of the owned API groups")...)
 	}
 	if isCalled(f.csv) && !isPending {
@@ -359,7 +359,7 @@ func findAPIServiceConflict(f *facts) conflict {
 		// The message is that of OLM.
 		return conflict{v1alpha1.CSVReasonOwnerConflict, "unable to adopt APIService", explain(ReasonAPIServiceConflict, why)}
 	}
-	if why := apiservice.Refusal(f.services.apis); why != "" {
+	if why := internalserving.Refusal(f.services.apis); why != "" {
 		return conflict{v1alpha1.CSVReasonOwnerConflict, why, explain(ReasonAPIGroupConflict, why)}
 	}
 	return conflict{}

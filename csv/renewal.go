@@ -9,10 +9,10 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
-	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/csv/internal/webhook"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
+
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -20,7 +20,7 @@ import (
 // nothing.
 type renewal struct {
 	actions     []olmcore.Action
-	requests    []certificate.Request
+	requests    []serving.Request
 	diagnostics []olmcore.Diagnostic
 	// requeueAfter is the time until the next step. 0 means that no step is planned.
 	requeueAfter time.Duration
@@ -80,7 +80,7 @@ func renewCertificates(f *facts, d decision) (r renewal) {
 		return renewal{actions: u.Actions}
 	}
 	r = renewal{
-		actions:      slices.Concat(u.Actions, apiservice.UpdateBundles(f.services.apis), webhook.UpdateBundles(f.services.webhooks)),
+		actions:      slices.Concat(u.Actions, internalserving.UpdateAPIBundles(f.services.apis), internalserving.UpdateWebhookBundles(f.services.webhooks)),
 		requests:     u.Requests,
 		diagnostics:  certificatesNeeded(f.csv, u.Requests, "the deployments %s need new certificates"),
 		requeueAfter: u.Wait,

@@ -10,11 +10,11 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/csv/internal/apiservice"
-	"github.com/olmcore/olm/csv/internal/backend"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
+
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/webhook"
+
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -22,9 +22,9 @@ import (
 // Deployments that serve them. The zero value is that of an operator that is not called.
 type services struct {
 	isObserved   bool
-	certificates backend.Plan
-	webhooks     webhook.Source
-	apis         apiservice.Source
+	certificates internalserving.Certificates
+	webhooks     internalserving.Webhooks
+	apis         internalserving.APIServices
 }
 
 // isCalled reports whether the spec of a CSV describes webhooks or APIs.
@@ -57,24 +57,24 @@ func observeServices(f *facts) services {
 	if !isUsed || f.isLeaving() && !renews {
 		return services{}
 	}
-	s := services{isObserved: true, apis: apiservice.Source{Operator: f.operator}, webhooks: webhook.Source{Operator: f.operator}}
+	s := services{isObserved: true, apis: internalserving.APIServices{Operator: f.operator}, webhooks: internalserving.Webhooks{Operator: f.operator}}
 	if !slices.Contains(running, f.phase) && !renews {
 		return s
 	}
-	clients := append(s.webhooks.Clients(), apiservice.Clients(f.csv, f.in.APIServices.Items)...)
+	clients := append(s.webhooks.Clients(), internalserving.ClientsOfAPIServices(f.csv, f.in.APIServices.Items)...)
 	if renews { // a version that waits creates no clients, so it does not wait for missing ones
-		clients = slices.DeleteFunc(clients, func(c backend.Client) bool { return c.Missing })
+		clients = slices.DeleteFunc(clients, func(c internalserving.Client) bool { return c.Missing })
 	}
-	s.certificates = backend.Of(backend.Source{Operator: f.operator, Clients: clients})
+	s.certificates = internalserving.CertificatesOf(internalserving.Backends{Operator: f.operator, Clients: clients})
 	s.webhooks.Backends, s.apis.Backends = s.certificates, s.certificates
-	s.apis.Memory = s.certificates.Memory
+	s.webhooks.Memory, s.apis.Memory = s.certificates.Memory, s.certificates.Memory
 	return s
 }
 
 // deployments returns the Deployments of the operator. They mount the certificates.
 func (f *facts) deployments() deployment.Source {
 	return deployment.Source{Operator: f.operator, Mount: func(name string, spec *appsv1.DeploymentSpec) bool {
-		if !isCalled(f.csv) || !slices.Contains(backend.Names(f.csv), name) {
+		if !isCalled(f.csv) || !slices.Contains(internalserving.DeploymentNames(f.csv), name) {
 			return true
 		}
 		f.services.certificates.Mount(name, spec)
@@ -89,7 +89,7 @@ func keptDiagnostics(f *facts) []olmcore.Diagnostic {
 		return nil
 	}
 	diagnostics := f.services.webhooks.Diagnostics()
-	for _, why := range apiservice.Shared(f.services.apis) {
+	for _, why := range internalserving.Shared(f.services.apis) {
 		shared := olmcore.Diagnose(olmcore.Warning, ReasonAPIGroupShared, olmcore.RefOf(f.csv), ownedAPIServicesPath, "%s", why)
 		diagnostics = append(diagnostics, shared)
 	}

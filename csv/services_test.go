@@ -25,7 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/scenario"
@@ -93,8 +93,8 @@ var faults = map[string]func(in *csv.Input){
 		changed(&in.Serving.Secrets, func(s *corev1.Secret) { s.Data["tls.crt"] = []byte("x") })
 	},
 	"the authority is invalid":     func(in *csv.Input) { changed(&in.Serving.Secrets, func(s *corev1.Secret) { s.Data["olmCAKey"] = nil }) },
-	"the certificate expires soon": func(in *csv.Input) { in.Now = in.Now.Add(certificate.Validity - time.Hour) },
-	"the certificate has expired":  func(in *csv.Input) { in.Now = in.Now.Add(certificate.Validity + time.Hour) },
+	"the certificate expires soon": func(in *csv.Input) { in.Now = in.Now.Add(serving.Validity - time.Hour) },
+	"the certificate has expired":  func(in *csv.Input) { in.Now = in.Now.Add(serving.Validity + time.Hour) },
 	"a webhook is gone":            func(in *csv.Input) { in.Serving.ValidatingWebhookConfigurations.Items = nil },
 	"all webhooks are gone": func(in *csv.Input) {
 		in.Serving.ValidatingWebhookConfigurations.Items, in.Serving.MutatingWebhookConfigurations.Items = nil, nil
@@ -136,10 +136,10 @@ var faults = map[string]func(in *csv.Input){
 		c.Spec.WebhookDefinitions, c.Spec.APIServiceDefinitions.Owned = nil, nil
 		in.ClusterServiceVersion = c
 	},
-	"a certificate is issued that is not needed": func(in *csv.Input) { in.Issued = []certificate.Issued{{Deployment: "cool"}} },
+	"a certificate is issued that is not needed": func(in *csv.Input) { in.Issued = []serving.Issued{{Deployment: "cool"}} },
 	"an invalid certificate is issued": func(in *csv.Input) {
 		in.Serving.Secrets.Items = nil
-		in.Issued = []certificate.Issued{{Deployment: "cool", Certificate: certificate.Certificate{CertPEM: []byte("x")}}}
+		in.Issued = []serving.Issued{{Deployment: "cool", Certificate: serving.Certificate{CertPEM: []byte("x")}}}
 	},
 }
 
@@ -191,7 +191,7 @@ func spoiled(t *rapid.T, in csv.Input) csv.Input {
 func TestInspectedMemoryChangesNoDecision(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	well := calledIn(t, cluster)
-	times := []time.Duration{0, time.Second, certificate.Validity - certificate.RenewBefore, certificate.Validity}
+	times := []time.Duration{0, time.Second, serving.Validity - serving.RenewBefore, serving.Validity}
 	recalled := 0
 	rapid.Check(t, func(t *rapid.T) {
 		earlier, in := spoiled(t, well), spoiled(t, well)

@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/copied"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/csv/internal/shared"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -225,7 +225,7 @@ func findConversions(f *facts) (all found) {
 			isKeptBy = func(p *owned.CSV) bool { return owned.OwnedCRDs(p).Has(crd.Name) }
 		}
 		switch {
-		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !backend.IsConverted(f.c, crd):
+		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !internalserving.IsConverted(f.c, crd):
 		case !owned.Converts(f.c, crd) && !f.wasLeft(owned.Converters(crd)...):
 			all.skipped = append(all.skipped, skip(olmcore.RefOf(crd), "its conversion webhook is kept: "+notInstalledByThisCSV))
 		case !f.in.Peers.Complete:
@@ -233,7 +233,7 @@ func findConversions(f *facts) (all found) {
 		case !f.hasNeighbour(isKeptBy):
 			all.targets = append(all.targets, target{
 				ref: olmcore.RefOf(crd), why: "resetting conversion",
-				write: olmcore.UpdateOf(crd, backend.Unconverted(crd), olmcore.Cause{
+				write: olmcore.UpdateOf(crd, internalserving.Unconverted(crd), olmcore.Cause{
 					Reason: ReasonCleanup, Message: "the conversion webhook of CRD " + crd.Name + " is removed with ClusterServiceVersion " + f.c.Name,
 				}),
 			})
@@ -333,10 +333,10 @@ type servingBinding struct {
 // servingBindings returns the bindings that the Deployments of a ClusterServiceVersion can have.
 func servingBindings(c *owned.CSV) (bindings []servingBinding) {
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		for _, name := range backend.DelegatorNames(d.Name, c.Namespace) {
+		for _, name := range internalserving.DelegatorNames(d.Name, c.Namespace) {
 			bindings = append(bindings, servingBinding{olmcore.Key{Group: rbacv1.GroupName, Kind: "ClusterRoleBinding", Name: name}, d.Name})
 		}
-		for _, name := range backend.ReaderNames(d.Name, c.Namespace) {
+		for _, name := range internalserving.ReaderNames(d.Name, c.Namespace) {
 			bindings = append(bindings, servingBinding{olmcore.Key{Group: rbacv1.GroupName, Kind: "RoleBinding", Namespace: metav1.NamespaceSystem, Name: name}, d.Name})
 		}
 	}
@@ -354,7 +354,7 @@ func isServingBinding(f *facts, o olmcore.Object) bool {
 		subjects = b.Subjects
 	}
 	_, hasOwner := olmcore.OwnerOf(o.GetLabels())
-	return backend.IsBindingOf(subjects, f.c.Namespace) && o.GetLabels()[olmcore.LabelManaged] == "true" &&
+	return internalserving.IsBindingOf(subjects, f.c.Namespace) && o.GetLabels()[olmcore.LabelManaged] == "true" &&
 		(!hasOwner || owned.ByIncarnation(f.c).Owns(o.GetLabels()) || f.wasLeftByLabel(o)) && !f.isYounger(o)
 }
 

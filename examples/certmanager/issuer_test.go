@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/examples/certmanager"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
@@ -65,13 +65,13 @@ func (m *manager) reconcile(ctx context.Context, r olmcore.Reader, key types.Nam
 		return olmcore.Result{}, err
 	}
 	if secret != nil {
-		made := certificate.Certificate{CAPEM: secret.Data["ca.crt"], CertPEM: secret.Data["tls.crt"], KeyPEM: secret.Data["tls.key"]}
-		h := certificate.Inspect(made, c.Spec.DNSNames, now.Add(c.Spec.Duration.Duration/3))
+		made := serving.Certificate{CAPEM: secret.Data["ca.crt"], CertPEM: secret.Data["tls.crt"], KeyPEM: secret.Data["tls.key"]}
+		h := serving.Inspect(made, c.Spec.DNSNames, now.Add(c.Spec.Duration.Duration/3))
 		if m.noAuthority || h.Problem == "" {
 			return status(o, certmanagerv1.CertificateConditionReady, cmmeta.ConditionTrue, "Ready", "", c.Generation), nil
 		}
 	}
-	issued, _, err := fake.Issuer{Seed: "cert-manager"}.Issue(ctx, r, []certificate.Request{{
+	issued, _, err := fake.Issuer{Seed: "cert-manager"}.Issue(ctx, r, []serving.Request{{
 		Deployment: c.Name, Namespace: c.Namespace, Hosts: c.Spec.DNSNames, NotBefore: now, NotAfter: now.Add(c.Spec.Duration.Duration),
 	}}, now)
 	if err != nil {
@@ -182,7 +182,7 @@ func TestOperatorsServeWithCertificatesOfCertManager(t *testing.T) {
 	_, err = c.Get(t.Context(), certmanagerv1.SchemeGroupVersion.WithKind("Issuer"), "ops", certmanager.SelfSigned)
 	require.NoError(t, err)
 
-	c.Advance(certificate.Validity - certificate.RenewBefore)
+	c.Advance(serving.Validity - serving.RenewBefore)
 	play(t, c, &manager{}, certmanager.Issuer{}, 2*time.Minute)
 	requireServing(t, c)
 	require.NotEqual(t, first, fake.Find[*corev1.Secret](c, "ops", "cool-service-cert").Data["tls.crt"])
@@ -240,6 +240,6 @@ func TestWhatIsNotIssuedIsSaid(t *testing.T) {
 
 func TestWithoutCertManager(t *testing.T) {
 	c := fake.NewCluster(start)
-	_, _, err := certmanager.Issuer{}.Issue(t.Context(), c, []certificate.Request{{Deployment: "cool", Namespace: "ops", Service: "cool-service", Hosts: []string{"cool-service.ops"}}}, start)
+	_, _, err := certmanager.Issuer{}.Issue(t.Context(), c, []serving.Request{{Deployment: "cool", Namespace: "ops", Service: "cool-service", Hosts: []string{"cool-service.ops"}}}, start)
 	require.ErrorContains(t, err, "cert-manager is not installed")
 }

@@ -19,8 +19,8 @@ import (
 // failedNode are the states of a node that no Pod works on.
 var failedNode = []catalog.NodeState{catalog.NodeGone, catalog.NodeOutOfService, catalog.NodeUnreachable, catalog.NodeNotReady}
 
-// serving are the states in which a catalog can be asked; of one that is being deleted nothing is said.
-var serving = []catalog.State{catalog.StateServing, catalog.StateUpdating, catalog.StateDeleting}
+// servingStates are the states in which a catalog can be asked; of one that is being deleted nothing is said.
+var servingStates = []catalog.State{catalog.StateServing, catalog.StateUpdating, catalog.StateDeleting}
 
 func (m *Metrics) lookAtCatalogs(s *scrape) {
 	for _, cs := range s.catalogs.Items {
@@ -60,7 +60,7 @@ func (s *scrape) addCatalog(cs *v1alpha1.CatalogSource, a catalog.Assessment) {
 	isReady := a.Connected || cs.Status.GRPCConnectionState == nil && a.Ready > 0
 	s.add(cs.Namespace, "catalogsource_ready", number(isReady), cs.Namespace, cs.Name)
 
-	if !slices.Contains(serving, a.State) {
+	if !slices.Contains(servingStates, a.State) {
 		since, reason := cs.CreationTimestamp.Time, ""
 		if c := meta.FindStatusCondition(a.Conditions, catalog.ConditionAvailable); c != nil {
 			reason = c.Reason

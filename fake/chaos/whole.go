@@ -19,9 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/permissions"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
@@ -33,7 +33,7 @@ type issuer struct {
 	fake.Issuer
 }
 
-func (i issuer) Issue(ctx context.Context, r olmcore.Reader, requests []certificate.Request, now time.Time) ([]certificate.Issued, olmcore.Result, error) {
+func (i issuer) Issue(ctx context.Context, r olmcore.Reader, requests []serving.Request, now time.Time) ([]serving.Issued, olmcore.Result, error) {
 	if i.history.issuerFails {
 		return nil, olmcore.Result{}, errors.New("the authority does not answer")
 	}

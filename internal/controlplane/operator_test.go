@@ -27,7 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers/selfsigned"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -287,8 +287,8 @@ type agedIssuer struct {
 	renewed      atomic.Bool
 }
 
-func (a *agedIssuer) Issue(ctx context.Context, r olmcore.Reader, requests []certificate.Request, now time.Time) ([]certificate.Issued, olmcore.Result, error) {
-	var aged []certificate.Request
+func (a *agedIssuer) Issue(ctx context.Context, r olmcore.Reader, requests []serving.Request, now time.Time) ([]serving.Issued, olmcore.Result, error) {
+	var aged []serving.Request
 	for _, request := range requests {
 		if !a.renewed.Load() { // the last third of its life
 			request.NotAfter = now.Add(time.Hour + a.replaceAfter)

@@ -28,7 +28,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/internal/controlplane"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -61,7 +61,7 @@ func TestTheAPIServerCallsAnOperator(t *testing.T) {
 	issuer.renewed.Store(true)
 	secret := get[*corev1.Secret](t, w, "ops", "gamma-service-cert")
 	for name, bundle := range bundles(t, w) {
-		require.Equal(t, string(secret.Data[certificate.CAKey]), string(bundle), name)
+		require.Equal(t, string(secret.Data[serving.CAKey]), string(bundle), name)
 	}
 	require.Len(t, bundles(t, w), 4)
 
@@ -70,11 +70,11 @@ func TestTheAPIServerCallsAnOperator(t *testing.T) {
 	calls := repeatedly(t, user)
 	w.until("its certificate is replaced", func() bool {
 		now := get[*corev1.Secret](t, w, "ops", "gamma-service-cert")
-		if bytes.Equal(now.Data[certificate.CAKey], secret.Data[certificate.CAKey]) || !isInstalled(t, w, "ops", csvName("gamma", 1))() {
+		if bytes.Equal(now.Data[serving.CAKey], secret.Data[serving.CAKey]) || !isInstalled(t, w, "ops", csvName("gamma", 1))() {
 			return false
 		}
 		for _, bundle := range bundles(t, w) {
-			if !bytes.Equal(bundle, now.Data[certificate.CAKey]) {
+			if !bytes.Equal(bundle, now.Data[serving.CAKey]) {
 				return false
 			}
 		}
@@ -267,7 +267,8 @@ func requireTrusted(t testing.TB, w *realWorld) {
 		for name, o := range now {
 			for _, client := range clientsOf(o) {
 				requireVerifies(t, secret, client, v.resourceVersion, name)
-				if n, counts := len(certificate.ParseBundle(client.CABundle)), authorities[name]; len(counts) == 0 || counts[len(counts)-1] != n {
+				n, counts := len(new(serving.Memory).Bundle(client.CABundle)), authorities[name]
+				if len(counts) == 0 || counts[len(counts)-1] != n {
 					authorities[name] = append(counts, n)
 				}
 			}

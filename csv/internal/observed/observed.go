@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observed contains what was observed of one operator. The packages deployment, backend, webhook and apiservice
-// decide from it.
+// Package observed contains what was observed of one operator. The packages deployment and serving decide from it.
 package observed
 
 import (
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
@@ -65,7 +63,7 @@ type Operator struct {
 	ExcludedAnnotations     []string
 	PackageServerNamespaces []string
 	// Issued contains the certificates that were issued since the last call.
-	Issued []certificate.Issued
+	Issued []serving.Issued
 	// Memory caches the results of inspecting certificates in earlier calls. It may be nil.
-	Memory *certificate.Memory
+	Memory *serving.Memory
 }
