@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -49,8 +50,9 @@ type facts struct {
 	isMet  bool
 	// operator contains the data that installing the operator depends on.
 	operator observed.Operator
-	// services describes the webhooks and APIServices of the operator, in the phases that depend on them.
-	services services
+	// services contains the webhooks and APIServices of the operator, which the API server calls, and the certificates of
+	// the Deployments that serve them. It is set only in the phases that depend on them.
+	services internalserving.Plan
 }
 
 // observe returns the facts of an Input.

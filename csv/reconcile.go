@@ -85,7 +85,7 @@ func outcome(f *facts, d decision) Outcome {
 		Certificates: d.requests,
 		Repair:       repair(f, d),
 		Judged:       rememberInstallation(f, d),
-		Inspected:    f.services.certificates.Memory,
+		Inspected:    f.services.Certificates.Memory,
 	}
 	if after := statusAfter(f, d); after != nil {
 		cause := olmcore.Cause{Reason: ReasonStatusChanged, Message: d.message}

@@ -4,6 +4,7 @@ package serving
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,7 +62,7 @@ func (f *facts) admits(w *description) bool {
 		calls := f.calls(o)
 		return labelled(o) == originOf(w) && o.GetLabels()[labelHash] == hash && len(calls) > 0 &&
 			!slices.ContainsFunc(calls, func(config *admissionregistrationv1.WebhookClientConfig) bool {
-				return !f.trusts(config.Service.Name, config.CABundle)
+				return !f.source.trusts(config.CABundle, f.bundle(config.Service.Name, config.CABundle))
 			})
 	})
 }
@@ -262,5 +263,51 @@ func setDefaults(
 func setDefault[T any](field **T, value T) {
 	if *field == nil {
 		*field = new(value)
+	}
+}
+
+// removedConfigurations returns the deletions of the configurations whose description is no longer part of the spec.
+// They are deleted once the present descriptions are valid and have configurations, so that no request is unchecked in
+// the meantime.
+//
+// Differs: OLM keeps the configuration of a description whose type changed.
+func removedConfigurations(f *facts) []olmcore.Action {
+	gone := slices.DeleteFunc(slices.Clone(f.own), func(o olmcore.Object) bool {
+		return f.isDescribed(f.from(o)) || f.from(o).generateName == ""
+	})
+	isEmpty := func(list []olmcore.Object) bool { return len(list) == 0 }
+	if len(gone) == 0 || slices.ContainsFunc(slices.Collect(maps.Values(f.made)), isEmpty) || problemOf(f) != "" {
+		return nil
+	}
+	var actions []olmcore.Action
+	for _, o := range gone {
+		actions = append(actions, olmcore.DeleteOf(o, olmcore.Cause{
+			Reason:  ReasonRemovedFromSpec,
+			Message: "ClusterServiceVersion " + f.source.CSV.Name + " no longer describes webhook " + f.from(o).generateName,
+		}))
+	}
+	return actions
+}
+
+// followGroup updates the namespaceSelectors of a configuration of this CSV, and rules that an installation narrowed and
+// that may be wider now.
+//
+// Differs: OLM updates the namespaceSelectors only during installations. So after an OperatorGroup is created again,
+// the webhooks of its CSVs are called for no namespace.
+func followGroup(f *facts, c *change) {
+	o := c.before
+	selector, ok := f.namespaces()
+	if !ok || !slices.Contains(f.made[f.from(o)], o) {
+		return
+	}
+	name := olmcore.RefOf(o).Kind + " " + o.GetName()
+	for i, h := range hooksOf(o) {
+		if !semantic.DeepEqual(cmp.Or(*h.selector, &metav1.LabelSelector{}), cmp.Or(selector, &metav1.LabelSelector{})) {
+			*hooksOf(c.copied())[i].selector = selector
+			c.why = name + " is not called for the namespaces of OperatorGroup " + f.source.Group.Name
+		}
+	}
+	if rules := widenedRules(f, o); rules != nil {
+		*hooksOf(c.copied())[0].rules, c.why = rules, name+" has narrower rules than its ClusterServiceVersion may have"
 	}
 }

@@ -22,11 +22,11 @@ import (
 const PackageGroup = "packages." + v1alpha1.GroupName
 
 // claims determines which other owners have a claim to the API groups of a CSV.
-type claims struct{ source APIServices }
+type claims struct{ source Clients }
 
 // NeedsClaims reports whether Refusal depends on the other objects of an API group. This is the case if an owned
 // APIService does not exist yet, or exists but may not be taken over.
-func NeedsClaims(s APIServices) bool {
+func NeedsClaims(s Clients) bool {
 	c := claims{source: s}
 	return slices.ContainsFunc(c.source.apis(), func(a *api) bool { return !c.isHeld(a) })
 }
@@ -39,7 +39,7 @@ func (s claims) isHeld(a *api) bool { return a.live != nil && s.source.isAdoptab
 // created. The message contains the reason, and explains how a cluster administrator can allow the APIService.
 //
 // Differs: OLM creates an APIService in any API group. This library checks whether the CSV may use the group.
-func Refusal(s APIServices) string {
+func Refusal(s Clients) string {
 	c := claims{source: s}
 	for _, a := range s.apis() {
 		if c.isHeld(a) {
@@ -54,7 +54,7 @@ func Refusal(s APIServices) string {
 
 // Shared returns a message for each existing APIService of this CSV that is kept, although Refusal would reject a new
 // one. The message contains the reason.
-func Shared(s APIServices) []string {
+func Shared(s Clients) []string {
 	c := claims{source: s}
 	var shared []string
 	for _, a := range s.apis() {

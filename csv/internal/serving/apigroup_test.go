@@ -22,7 +22,7 @@ import (
 )
 
 // claiming returns version cool.v2, whose APIService does not exist yet, and its predecessor cool.v1.
-func claiming(changes ...func(*internalserving.APIServices)) internalserving.APIServices {
+func claiming(changes ...func(*internalserving.Clients)) internalserving.Clients {
 	s := changed(absent)
 	s.Relatives = sets.New(s.Neighbours...)
 	for _, change := range changes {
@@ -32,8 +32,8 @@ func claiming(changes ...func(*internalserving.APIServices)) internalserving.API
 }
 
 // defined adds a CustomResourceDefinition of the group that was installed with some ClusterServiceVersions.
-func defined(plural string, alongside ...string) func(*internalserving.APIServices) {
-	return func(s *internalserving.APIServices) {
+func defined(plural string, alongside ...string) func(*internalserving.Clients) {
+	return func(s *internalserving.Clients) {
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: named("", plural+".ice.example.com", nil)}
 		crd.Spec.Group, crd.Annotations = "ice.example.com", map[string]string{}
 		for i, version := range alongside {
@@ -44,8 +44,8 @@ func defined(plural string, alongside ...string) func(*internalserving.APIServic
 }
 
 // lists makes versions list a CustomResourceDefinition as owned.
-func lists(plural string, by ...func(*internalserving.APIServices) *v1alpha1.ClusterServiceVersion) func(*internalserving.APIServices) {
-	return func(s *internalserving.APIServices) {
+func lists(plural string, by ...func(*internalserving.Clients) *v1alpha1.ClusterServiceVersion) func(*internalserving.Clients) {
+	return func(s *internalserving.Clients) {
 		for _, version := range by {
 			d := &version(s).Spec.CustomResourceDefinitions
 			d.Owned = append(d.Owned, v1alpha1.CRDDescription{Name: plural + ".ice.example.com", Version: "v1", Kind: "Cube"})
@@ -53,15 +53,15 @@ func lists(plural string, by ...func(*internalserving.APIServices) *v1alpha1.Clu
 	}
 }
 
-func itself(s *internalserving.APIServices) *v1alpha1.ClusterServiceVersion { return s.CSV }
+func itself(s *internalserving.Clients) *v1alpha1.ClusterServiceVersion { return s.CSV }
 
-func predecessor(s *internalserving.APIServices) *v1alpha1.ClusterServiceVersion {
+func predecessor(s *internalserving.Clients) *v1alpha1.ClusterServiceVersion {
 	return s.Neighbours[0]
 }
 
 // sibling adds an APIService of the group with some labels.
-func sibling(version string, labels map[string]string) func(*internalserving.APIServices) {
-	return func(s *internalserving.APIServices) {
+func sibling(version string, labels map[string]string) func(*internalserving.Clients) {
+	return func(s *internalserving.Clients) {
 		a := &apiregistrationv1.APIService{ObjectMeta: named("", version+".ice.example.com", labels)}
 		a.Spec.Group, a.Spec.Version = "ice.example.com", version
 		s.APIServices = append(s.APIServices, a)
@@ -69,16 +69,16 @@ func sibling(version string, labels map[string]string) func(*internalserving.API
 }
 
 // firstInstalledBy makes every CustomResourceDefinition belong to a namespace.
-func definitionsFirstInstalledBy(namespace string) func(*internalserving.APIServices) {
-	return func(s *internalserving.APIServices) {
+func definitionsFirstInstalledBy(namespace string) func(*internalserving.Clients) {
+	return func(s *internalserving.Clients) {
 		for _, crd := range s.Definitions {
 			crd.Annotations["olmcore/first-installed-by"] = namespace
 		}
 	}
 }
 
-func shared(with string) func(*internalserving.APIServices) {
-	return func(s *internalserving.APIServices) {
+func shared(with string) func(*internalserving.Clients) {
+	return func(s *internalserving.Clients) {
 		for _, crd := range s.Definitions {
 			crd.Annotations["olmcore/api-group-shared-with"] = with
 		}
@@ -103,18 +103,18 @@ func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 	)
 	refuseCubes := created + notOurs + run + cubes + key + "ns"
 	refuseAPI := created + another + run + "apiservice/v3.ice.example.com" + key + "ns"
-	live := func(s *internalserving.APIServices) {
+	live := func(s *internalserving.Clients) {
 		csvtest.Hold(s.Neighbours[0], csvtest.Succeeded, "InstallSucceeded", "", time.Minute)
 	}
 	for name, c := range map[string]struct {
-		change func(*internalserving.APIServices)
+		change func(*internalserving.Clients)
 		want   string
 	}{
 		"nothing of the group exists":                 {changes(), ""},
 		"a definition of the replaced version":        {changes(defined("cubes", "ns/cool.v1"), lists("cubes", predecessor)), ""},
 		"one that the replaced version does not list": {changes(defined("cubes", "ns/cool.v1"), lists("cubes", itself)), refuseCubes},
 		"a definition with only the owner labels of the CSV": {
-			changes(defined("cubes"), lists("cubes", itself), func(s *internalserving.APIServices) { s.Definitions[0].Labels = ownerLabels("ns", "cool.v2") }),
+			changes(defined("cubes"), lists("cubes", itself), func(s *internalserving.Clients) { s.Definitions[0].Labels = ownerLabels("ns", "cool.v2") }),
 			"",
 		},
 		"one of a version of another namespace": {
@@ -122,7 +122,7 @@ func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 			refuseCubes,
 		},
 		"the replaced version does not exist": {
-			changes(defined("cubes", "ns/cool.v1"), lists("cubes", predecessor), func(s *internalserving.APIServices) { s.Neighbours = nil }),
+			changes(defined("cubes", "ns/cool.v1"), lists("cubes", predecessor), func(s *internalserving.Clients) { s.Neighbours = nil }),
 			refuseCubes,
 		},
 		"it is a version of the CSV's own name": {
@@ -136,7 +136,7 @@ func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), definitionsFirstInstalledBy("ns")), "",
 		},
 		"another operator was installed with it later, and an account installs this one": {
-			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), definitionsFirstInstalledBy("ns"), func(s *internalserving.APIServices) {
+			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), definitionsFirstInstalledBy("ns"), func(s *internalserving.Clients) {
 				s.IsConfined = true
 			}),
 			created + "CustomResourceDefinition cubes.ice.example.com of the same group was also installed with ClusterServiceVersion other/x." +
@@ -163,12 +163,12 @@ func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 		"an APIService of an older version": {
 			changes(sibling("v3", ownerLabels("ns", "cool.v1")), live, replaces("cool.v1a")), ""},
 		"an APIService of another chain": {
-			changes(sibling("v3", ownerLabels("ns", "cool.v1")), live, replaces(""), func(s *internalserving.APIServices) { s.Relatives = nil }),
+			changes(sibling("v3", ownerLabels("ns", "cool.v1")), live, replaces(""), func(s *internalserving.Clients) { s.Relatives = nil }),
 			refuseAPI,
 		},
 		"an APIService of another operator": {sibling("v3", ownerLabels("other", "cool.v2")), refuseAPI},
 		"an APIService that is being deleted": {
-			changes(sibling("v3", nil), func(s *internalserving.APIServices) { s.APIServices[0].DeletionTimestamp = csvtest.Ago(time.Minute) }),
+			changes(sibling("v3", nil), func(s *internalserving.Clients) { s.APIServices[0].DeletionTimestamp = csvtest.Ago(time.Minute) }),
 			refuseAPI,
 		},
 		"an APIService of a definition":          {sibling("v3", automanaged("true")), ""},
@@ -186,7 +186,7 @@ func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 			changes(sibling("v3", nil), defined("tubes"), defined("cubes")),
 			created + notOurs + run + cubes + " customresourcedefinition/tubes.ice.example.com apiservice/v3.ice.example.com" + key + "ns",
 		},
-		"a Deployment is not described": {changes(defined("cubes"), func(s *internalserving.APIServices) {
+		"a Deployment is not described": {changes(defined("cubes"), func(s *internalserving.Clients) {
 			s.CSV.Spec.APIServiceDefinitions.Owned = s.CSV.Spec.APIServiceDefinitions.Owned[:1]
 			s.CSV.Spec.APIServiceDefinitions.Owned[0].DeploymentName = ""
 		}), ""},
@@ -194,7 +194,7 @@ func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := claiming(c.change)
 			require.Equal(t, c.want, internalserving.Refusal(s))
-			require.Equal(t, c.want == "", slices.ContainsFunc(s.Install(), func(a olmcore.Action) bool {
+			require.Equal(t, c.want == "", slices.ContainsFunc(apiWrites(s), func(a olmcore.Action) bool {
 				verb, target, _ := a.Describe()
 				return verb == olmcore.VerbCreate && target.Name == apiName
 			}) || len(s.CSV.Spec.APIServiceDefinitions.Owned) == 1)
@@ -235,7 +235,7 @@ func TestSpellingOfGroupDoesNotHideItsOwner(t *testing.T) {
 }
 
 // runCommand runs the command in a message.
-func runCommand(t require.TestingT, s *internalserving.APIServices, refusal string) {
+func runCommand(t require.TestingT, s *internalserving.Clients, refusal string) {
 	_, command, found := strings.Cut(refusal, "--overwrite ")
 	require.True(t, found, refusal)
 	targets, setting, _ := strings.Cut(command, " olmcore/api-group-shared-with=")

@@ -3,7 +3,6 @@
 package serving
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,33 +14,9 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
-
-// Source contains the observed objects from which this package computes the health and the writes of APIServices.
-type APIServices struct {
-	observed.Operator
-	// Backends is the backend.Certificates of the CSV. If Backends is nil, no Deployment has a certificate.
-	Backends interface {
-		// Trust returns the caBundle that a client of a Deployment should have. have is its current caBundle, or nil. The
-		// result is nil if there is no certificate.
-		Trust(deployment string, have []byte) []byte
-	}
-}
-
-// trust returns the caBundle that a client of an API's Deployment should have. have is its current caBundle. The result
-// is empty if there is no certificate.
-func (s APIServices) trust(a *api, have []byte) []byte {
-	if s.Backends == nil {
-		return nil
-	}
-	return s.Backends.Trust(a.deployment, have)
-}
-
-// defaultPort is the port of an APIService whose description contains none.
-const defaultAPIPort = 443
 
 // api is a group version that a CSV owns. One APIService serves all its kinds.
 type api struct {
@@ -66,7 +41,7 @@ func apisOf(c *owned.CSV, live []*apiregistrationv1.APIService) []*api {
 		if a == nil {
 			a = &api{
 				name: name, group: d.Group, version: d.Version,
-				deployment: d.DeploymentName, port: portOf(d), live: found[name],
+				deployment: d.DeploymentName, port: port(d.ContainerPort), live: found[name],
 			}
 			known[name] = a
 		}
@@ -75,11 +50,9 @@ func apisOf(c *owned.CSV, live []*apiregistrationv1.APIService) []*api {
 	return slices.SortedFunc(maps.Values(known), func(a, b *api) int { return strings.Compare(a.name, b.name) })
 }
 
-func portOf(d *v1alpha1.APIServiceDescription) int32 { return cmp.Or(d.ContainerPort, defaultAPIPort) }
-
 // apis returns the owned group versions whose description names a Deployment. All other names are derived from it. The
 // zero Source has none.
-func (s APIServices) apis() []*api {
+func (s Clients) apis() []*api {
 	if s.CSV == nil {
 		return nil
 	}
@@ -99,9 +72,9 @@ func ProblemOfAPIServices(c *owned.CSV) string {
 			return problem
 		}
 		before, known := first[d.GetName()]
-		if known && (before.DeploymentName != d.DeploymentName || portOf(before) != portOf(d)) {
+		if known && (before.DeploymentName != d.DeploymentName || port(before.ContainerPort) != port(d.ContainerPort)) {
 			return fmt.Sprintf("APIService %s is described twice: port %d of deployment %q, and port %d of deployment %q",
-				d.GetName(), portOf(before), before.DeploymentName, portOf(d), d.DeploymentName)
+				d.GetName(), port(before.ContainerPort), before.DeploymentName, port(d.ContainerPort), d.DeploymentName)
 		}
 		if !known {
 			first[d.GetName()] = d
@@ -139,7 +112,7 @@ func syntaxProblem(i int, d *v1alpha1.APIServiceDescription) string {
 // Differs: only versions of the same namespace are considered. In each upgrade, the old version is Replacing for a
 // while. Otherwise a user who can write CSVs in another namespace could take over the API in that time. The replaced
 // version is considered even if it no longer exists.
-func (s APIServices) isAdoptable(service *apiregistrationv1.APIService) bool {
+func (s Clients) isAdoptable(service *apiregistrationv1.APIService) bool {
 	owner, ok := olmcore.OwnerOf(service.Labels)
 	switch {
 	case !ok || owner.Kind != v1alpha1.ClusterServiceVersionKind || owner.Namespace != s.CSV.Namespace:
@@ -158,7 +131,7 @@ func (s APIServices) isAdoptable(service *apiregistrationv1.APIService) bool {
 
 // Conflict returns a message about the first owned APIService that exists but may not be taken over. It returns an
 // empty string if there is none. If the APIService belongs to another owner, the message names that owner.
-func (s APIServices) Conflict() string {
+func (s Clients) Conflict() string {
 	for _, a := range s.apis() {
 		if a.live == nil || s.isAdoptable(a.live) {
 			continue
@@ -176,35 +149,42 @@ func (s APIServices) Conflict() string {
 	return ""
 }
 
-func (s APIServices) hasNeighbour(name string) bool {
+func (s Clients) hasNeighbour(name string) bool {
 	_, exists := owned.Find(s.Neighbours, s.CSV.Namespace, name)
 	return exists
 }
 
-// Clients returns a backend.Client for each owned APIService that a certificate rotation must wait for. An existing
-// APIService may call a Service of this version or of another version in the namespace. If the APIService does not
-// exist or is being deleted, its client is Missing. An APIService is omitted if it belongs to another owner, calls no
-// Service of the namespace, or does not verify certificates.
-func ClientsOfAPIServices(c *owned.CSV, services []*apiregistrationv1.APIService) []Client {
-	var clients []Client
-	for _, a := range apisOf(c, services) {
-		if a.deployment == "" {
-			continue
-		}
-		if a.live == nil {
-			clients = append(clients, Client{Service: a.service(), Missing: true})
-			continue
-		}
-		owner, ok := olmcore.OwnerOf(a.live.Labels)
-		isOurs := ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == c.Namespace
-		ref := a.live.Spec.Service
-		switch {
-		case !isOurs:
-		case a.live.DeletionTimestamp != nil:
-			clients = append(clients, Client{Service: a.service(), Missing: true})
-		case ref != nil && ref.Namespace == c.Namespace && !a.live.Spec.InsecureSkipTLSVerify:
-			clients = append(clients, Client{Service: ref.Name, Bundle: a.live.Spec.CABundle})
+// isOfNamespace reports whether the owner labels of a live APIService name a ClusterServiceVersion of a namespace.
+func (a *api) isOfNamespace(namespace string) bool {
+	owner, ok := olmcore.OwnerOf(a.live.Labels)
+	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == namespace
+}
+
+// existingAPIs returns the owned APIServices that belong to a version of the namespace. They may call a Service of this
+// version or of another one.
+func existingAPIs(f *facts) (services []olmcore.Object) {
+	for _, a := range f.apis {
+		if a.live != nil && a.live.DeletionTimestamp == nil && a.isOfNamespace(f.source.CSV.Namespace) {
+			services = append(services, a.live)
 		}
 	}
-	return clients
+	return services
+}
+
+// missingAPIs returns the Services of the owned APIServices that do not exist, or that are being deleted and belong to a
+// version of the namespace.
+func missingAPIs(f *facts) (services []string) {
+	for _, a := range f.apis {
+		if a.live == nil || a.live.DeletionTimestamp != nil && a.isOfNamespace(f.source.CSV.Namespace) {
+			services = append(services, a.service())
+		}
+	}
+	return services
+}
+
+// mayUpdateAPI reports whether the caBundle of an owned APIService may be updated: the APIService calls the Service of
+// its description, and belongs to this CSV or may be adopted.
+func mayUpdateAPI(f *facts, o olmcore.Object) bool {
+	i := slices.IndexFunc(f.apis, func(a *api) bool { return a.live == o })
+	return i >= 0 && f.apis[i].calls(f.source.CSV.Namespace) && f.source.isAdoptable(f.apis[i].live)
 }

@@ -104,7 +104,7 @@ func setAvailable(service *apiregistrationv1.APIService, status apiregistrationv
 }
 
 // installed returns version cool.v2 with all objects up to date. cool.v1, which it replaces, exists too.
-func installedAPI() internalserving.APIServices {
+func installedAPI() internalserving.Clients {
 	predecessor := apiOperator("cool.v1", 1)
 	csvtest.Hold(predecessor, csvtest.Replacing, "BeingReplaced", "", time.Minute)
 	c := apiOperator("cool.v2", 2)
@@ -117,8 +117,8 @@ func installedAPI() internalserving.APIServices {
 		Data: map[string][]byte{"tls.crt": namedAuthority("leaf"), "tls.key": []byte("key"), "olmCAKey": newCA},
 	}
 	secret.Annotations = map[string]string{"olmcahash": hashOf(newCA)}
-	return internalserving.APIServices{Backends: trustedBundles{"cool": newCA}, Operator: observed.Operator{
-		CSV: c, Now: csvtest.Now, Neighbours: []*v1alpha1.ClusterServiceVersion{predecessor},
+	return internalserving.Clients{Certificates: trustedBundles{"cool": newCA}, Operator: observed.Operator{
+		CSV: c, Now: csvtest.Now, Group: csvtest.Group(), Neighbours: []*v1alpha1.ClusterServiceVersion{predecessor},
 		APIServices: []*apiregistrationv1.APIService{liveAPI()},
 		Objects: &serving.Objects{
 			Services:     olmcore.Found(&corev1.Service{ObjectMeta: named("ns", "cool-service", nil)}),
@@ -139,7 +139,7 @@ func installedAPI() internalserving.APIServices {
 }
 
 // changed returns the Source after changes.
-func changed(changes ...func(*internalserving.APIServices)) internalserving.APIServices {
+func changed(changes ...func(*internalserving.Clients)) internalserving.Clients {
 	s := installedAPI()
 	for _, change := range changes {
 		change(&s)
@@ -148,21 +148,30 @@ func changed(changes ...func(*internalserving.APIServices)) internalserving.APIS
 }
 
 // live changes the APIService of the fixture.
-func live(change func(*apiregistrationv1.APIService)) func(*internalserving.APIServices) {
-	return func(s *internalserving.APIServices) { change(s.APIServices[0]) }
+func live(change func(*apiregistrationv1.APIService)) func(*internalserving.Clients) {
+	return func(s *internalserving.Clients) { change(s.APIServices[0]) }
 }
 
 // ownedBy gives the APIService to another version.
-func ownedBy(namespace, name string) func(*internalserving.APIServices) {
+func ownedBy(namespace, name string) func(*internalserving.Clients) {
 	return live(func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels(namespace, name) })
 }
 
 // updated returns the Update of an APIService to a changed copy.
-func updated(t testing.TB, s internalserving.APIServices, reason, message string, change func(*apiregistrationv1.APIService)) olmcore.Action {
+func updated(t testing.TB, s internalserving.Clients, reason, message string, change func(*apiregistrationv1.APIService)) olmcore.Action {
 	require.Len(t, s.APIServices, 1)
 	after := s.APIServices[0].DeepCopy()
 	change(after)
 	u := olmcore.UpdateOf(s.APIServices[0], after, olmcore.Cause{Reason: reason, Message: message})
 	u.As = s.Account
 	return u
+}
+
+// apiWrites returns the writes of Install. No problem of an APIService prevents them.
+func apiWrites(s internalserving.Clients) []olmcore.Action {
+	actions, problem := s.Install()
+	if problem != "" {
+		panic(problem)
+	}
+	return actions
 }

@@ -23,28 +23,28 @@ var unavailable = live(func(a *apiregistrationv1.APIService) { setAvailable(a, a
 
 func TestHealthOfAPIService(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*internalserving.APIServices)
-		want   internalserving.APIState
+		change func(*internalserving.Clients)
+		want   internalserving.State
 	}{
-		"served":                   {func(*internalserving.APIServices) {}, internalserving.Available},
-		"no owned APIService":      {func(s *internalserving.APIServices) { s.CSV.Spec.APIServiceDefinitions.Owned = nil }, internalserving.Available},
-		"nothing at all":           {func(s *internalserving.APIServices) { *s = internalserving.APIServices{} }, internalserving.Available},
-		"absent":                   {absent, internalserving.NotUpdated},
-		"not available":            {unavailable, internalserving.NotServed},
-		"unknown":                  {live(func(a *apiregistrationv1.APIService) { setAvailable(a, apiregistrationv1.ConditionUnknown, 0) }), internalserving.NotServed},
-		"no condition":             {live(func(a *apiregistrationv1.APIService) { a.Status.Conditions = nil }), internalserving.NotServed},
-		"going":                    {live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }), internalserving.NotServed},
-		"one kind is not served":   {func(s *internalserving.APIServices) { s.ServedAPIs.Items = s.ServedAPIs.Items[1:] }, internalserving.NotServed},
-		"discovery was not asked":  {func(s *internalserving.APIServices) { s.ServedAPIs = olmcore.Observed[schema.GroupVersionKind]{} }, internalserving.Available},
-		"another Service":          {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" }), internalserving.NotUpdated},
-		"no service reference":     {live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }), internalserving.NotUpdated},
-		"an untrusted certificate": {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = otherCA }), internalserving.NotUpdated},
-		"one of two is absent":     {changes(secondAPI, unavailable, func(s *internalserving.APIServices) { s.APIServices = s.APIServices[:1] }), internalserving.NotUpdated},
-		"one of two is not served": {secondAPI, internalserving.NotServed},
+		"served":                   {func(*internalserving.Clients) {}, internalserving.Healthy},
+		"no owned APIService":      {func(s *internalserving.Clients) { s.CSV.Spec.APIServiceDefinitions.Owned = nil }, internalserving.Healthy},
+		"nothing at all":           {func(s *internalserving.Clients) { *s = internalserving.Clients{} }, internalserving.Healthy},
+		"absent":                   {absent, internalserving.Missing},
+		"not available":            {unavailable, internalserving.Waiting},
+		"unknown":                  {live(func(a *apiregistrationv1.APIService) { setAvailable(a, apiregistrationv1.ConditionUnknown, 0) }), internalserving.Waiting},
+		"no condition":             {live(func(a *apiregistrationv1.APIService) { a.Status.Conditions = nil }), internalserving.Waiting},
+		"going":                    {live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }), internalserving.Waiting},
+		"one kind is not served":   {func(s *internalserving.Clients) { s.ServedAPIs.Items = s.ServedAPIs.Items[1:] }, internalserving.Waiting},
+		"discovery was not asked":  {func(s *internalserving.Clients) { s.ServedAPIs = olmcore.Observed[schema.GroupVersionKind]{} }, internalserving.Healthy},
+		"another Service":          {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" }), internalserving.Missing},
+		"no service reference":     {live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }), internalserving.Missing},
+		"an untrusted certificate": {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = otherCA }), internalserving.Missing},
+		"one of two is absent":     {changes(secondAPI, unavailable, func(s *internalserving.Clients) { s.APIServices = s.APIServices[:1] }), internalserving.Missing},
+		"one of two is not served": {secondAPI, internalserving.Waiting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := changed(c.change)
-			require.Equal(t, c.want, s.Health())
+			require.Equal(t, c.want, s.Health().State)
 			require.Zero(t, s.DisruptedFor())
 		})
 	}
@@ -87,8 +87,8 @@ func terminating(since time.Duration, grace *int64) *corev1.Pod {
 }
 
 // drained changes the fixture: its APIService became unavailable a minute ago, and it has these Pods.
-func drained(pods ...*corev1.Pod) func(*internalserving.APIServices) {
-	return changes(unavailable, func(s *internalserving.APIServices) {
+func drained(pods ...*corev1.Pod) func(*internalserving.Clients) {
+	return changes(unavailable, func(s *internalserving.Clients) {
 		s.Deployments[0].Status.UnavailableReplicas = 1
 		s.Objects.Pods = olmcore.Found(pods...)
 	})
@@ -100,7 +100,7 @@ func TestStartingAndStoppingPodsExcuseUnavailableAPIService(t *testing.T) {
 		return pending(time.Minute, func(p *corev1.Pod) { p.Status.ContainerStatuses = waiting(reason) })
 	}
 	for name, c := range map[string]struct {
-		change func(*internalserving.APIServices)
+		change func(*internalserving.Clients)
 		want   time.Duration // for which it is excused; 0: not at all
 	}{
 		"no Pod":                               {drained(), 0},
@@ -157,8 +157,8 @@ func TestStartingAndStoppingPodsExcuseUnavailableAPIService(t *testing.T) {
 		"a selector that is bad": {changes(drained(terminating(0, nil)), backing(func(d *appsv1.Deployment) {
 			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Operator: "?"}}
 		})), 0},
-		"no Deployment": {changes(drained(terminating(0, nil)), func(s *internalserving.APIServices) { s.Deployments = nil }), 0},
-		"another Deployment is disturbed": {changes(drained(terminating(0, nil)), func(s *internalserving.APIServices) {
+		"no Deployment": {changes(drained(terminating(0, nil)), func(s *internalserving.Clients) { s.Deployments = nil }), 0},
+		"another Deployment is disturbed": {changes(drained(terminating(0, nil)), func(s *internalserving.Clients) {
 			other := s.Deployments[0].DeepCopy()
 			other.Name = "other"
 			s.Deployments[0].Status.UnavailableReplicas = 0
@@ -172,17 +172,17 @@ func TestStartingAndStoppingPodsExcuseUnavailableAPIService(t *testing.T) {
 			s := changed(c.change)
 			want := internalserving.Disrupted
 			if c.want == 0 {
-				want = internalserving.NotServed
+				want = internalserving.Waiting
 			}
-			require.Equal(t, want, s.Health())
+			require.Equal(t, want, s.Health().State)
 			require.Equal(t, c.want, s.DisruptedFor())
 			if c.want == 0 {
 				return
 			}
 			s.Now = csvtest.Now.Add(c.want - time.Nanosecond)
-			require.Equal(t, internalserving.Disrupted, s.Health(), "until then")
+			require.Equal(t, internalserving.Disrupted, s.Health().State, "until then")
 			s.Now = csvtest.Now.Add(c.want)
-			require.NotEqual(t, internalserving.Disrupted, s.Health(), "and no longer")
+			require.NotEqual(t, internalserving.Disrupted, s.Health().State, "and no longer")
 		})
 	}
 }
@@ -202,9 +202,9 @@ func TestPodsExcuseUnavailableAPIServiceForLimitedTime(t *testing.T) {
 		s.Objects.Pods = olmcore.Found(fresh, gone)
 		want := internalserving.Disrupted
 		if minute >= 4 {
-			want = internalserving.NotServed
+			want = internalserving.Waiting
 		}
-		require.Equal(t, want, s.Health(), "after %d minutes", minute)
+		require.Equal(t, want, s.Health().State, "after %d minutes", minute)
 	}
 }
 
@@ -212,12 +212,12 @@ func TestPodsExcuseUnavailableAPIServiceForLimitedTime(t *testing.T) {
 func TestHealthIsTheWorstState(t *testing.T) {
 	s := changed(drained(terminating(0, nil)), secondAPI)
 	s.ServedAPIs = olmcore.Observed[schema.GroupVersionKind]{}
-	require.Equal(t, internalserving.Disrupted, s.Health())
+	require.Equal(t, internalserving.Disrupted, s.Health().State)
 	setAvailable(s.APIServices[1], apiregistrationv1.ConditionFalse, 3*time.Minute)
-	require.Equal(t, internalserving.Disrupted, s.Health())
+	require.Equal(t, internalserving.Disrupted, s.Health().State)
 	require.Equal(t, 2*time.Minute, s.DisruptedFor(), "of the one that ends first")
 	setAvailable(s.APIServices[1], apiregistrationv1.ConditionFalse, 6*time.Minute)
-	require.Equal(t, internalserving.NotServed, s.Health())
+	require.Equal(t, internalserving.Waiting, s.Health().State)
 	s.APIServices = s.APIServices[:1]
-	require.Equal(t, internalserving.NotUpdated, s.Health())
+	require.Equal(t, internalserving.Missing, s.Health().State)
 }

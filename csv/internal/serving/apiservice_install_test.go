@@ -32,35 +32,35 @@ func createdAPI() *apiregistrationv1.APIService {
 	}
 }
 
-func absent(s *internalserving.APIServices) { s.APIServices = nil }
+func absent(s *internalserving.Clients) { s.APIServices = nil }
 
-func withAccount(s *internalserving.APIServices) {
+func withAccount(s *internalserving.Clients) {
 	s.Account = &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ns", Name: "installer"}
 }
 
 func TestInstallCreatesAPIService(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*internalserving.APIServices)
+		change func(*internalserving.Clients)
 		want   func(*apiregistrationv1.APIService)
 	}{
 		"as described":                   {absent, func(*apiregistrationv1.APIService) {}},
 		"under the account of the group": {changes(absent, withAccount), func(*apiregistrationv1.APIService) {}},
-		"with the annotations of the Subscription": {changes(absent, func(s *internalserving.APIServices) {
+		"with the annotations of the Subscription": {changes(absent, func(s *internalserving.Clients) {
 			s.Config = &v1alpha1.SubscriptionConfig{Annotations: map[string]string{"team": "ice"}}
 		}), func(a *apiregistrationv1.APIService) { a.Annotations = map[string]string{"team": "ice"} }},
-		"with the component labels of the version": {changes(absent, func(s *internalserving.APIServices) {
+		"with the component labels of the version": {changes(absent, func(s *internalserving.Clients) {
 			s.CSV.Labels["operators.coreos.com/cool.ns"] = ""
 		}), func(a *apiregistrationv1.APIService) { a.Labels["operators.coreos.com/cool.ns"] = "" }},
-		"at port 443 where none is described": {changes(absent, func(s *internalserving.APIServices) {
+		"at port 443 where none is described": {changes(absent, func(s *internalserving.Clients) {
 			for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
 				s.CSV.Spec.APIServiceDefinitions.Owned[i].ContainerPort = 0
 			}
 		}), func(a *apiregistrationv1.APIService) { a.Spec.Service.Port = new(int32(443)) }},
-		"with dashes for the dots of a Deployment": {changes(absent, func(s *internalserving.APIServices) {
+		"with dashes for the dots of a Deployment": {changes(absent, func(s *internalserving.Clients) {
 			for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
 				s.CSV.Spec.APIServiceDefinitions.Owned[i].DeploymentName = "cool.d"
 			}
-			s.Backends = trustedBundles{"cool.d": newCA}
+			s.Certificates = trustedBundles{"cool.d": newCA}
 		}), func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "cool-d-service" }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,9 +68,9 @@ func TestInstallCreatesAPIService(t *testing.T) {
 			c.want(want)
 			create := olmcore.CreateOf(want, olmcore.Cause{Reason: "Install", Message: "APIService v1.ice.example.com does not exist"})
 			create.As = s.Account
-			require.Empty(t, cmp.Diff([]olmcore.Action{create}, s.Install()))
+			require.Empty(t, cmp.Diff([]olmcore.Action{create}, apiWrites(s)))
 			require.Empty(t, s.Trust(), "what does not exist trusts nothing")
-			require.Equal(t, internalserving.NotUpdated, s.Health())
+			require.Equal(t, internalserving.Missing, s.Health().State)
 		})
 	}
 }
@@ -78,7 +78,7 @@ func TestInstallCreatesAPIService(t *testing.T) {
 func TestInstallUpdatesAPIService(t *testing.T) {
 	uid := func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "uid-cool.v2" }
 	for name, c := range map[string]struct {
-		change func(*internalserving.APIServices)
+		change func(*internalserving.Clients)
 		want   func(*apiregistrationv1.APIService)
 	}{
 		"an APIService of the replaced version": {
@@ -104,8 +104,8 @@ func TestInstallUpdatesAPIService(t *testing.T) {
 				c.want(a)
 				uid(a)
 			})
-			require.Empty(t, cmp.Diff([]olmcore.Action{want}, s.Install()))
-			require.Equal(t, internalserving.NotUpdated, s.Health())
+			require.Empty(t, cmp.Diff([]olmcore.Action{want}, apiWrites(s)))
+			require.Equal(t, internalserving.Missing, s.Health().State)
 		})
 	}
 }
@@ -113,24 +113,24 @@ func TestInstallUpdatesAPIService(t *testing.T) {
 // TestAdoptionOfAPIServiceWritesNothing checks that an APIService that OLM created is not changed. Its priorities,
 // annotations and missing labels stay.
 func TestAdoptionOfAPIServiceWritesNothing(t *testing.T) {
-	for name, change := range map[string]func(*internalserving.APIServices){
-		"as OLM created it":          func(*internalserving.APIServices) {},
+	for name, change := range map[string]func(*internalserving.Clients){
+		"as OLM created it":          func(*internalserving.Clients) {},
 		"as this library created it": live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "uid-cool.v2" }),
-		"port 443 is the default": func(s *internalserving.APIServices) {
+		"port 443 is the default": func(s *internalserving.Clients) {
 			for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
 				s.CSV.Spec.APIServiceDefinitions.Owned[i].ContainerPort = 0
 			}
 			s.APIServices[0].Spec.Service.Port = nil
 		},
-		"the Subscription has other annotations": func(s *internalserving.APIServices) {
+		"the Subscription has other annotations": func(s *internalserving.Clients) {
 			s.Config = &v1alpha1.SubscriptionConfig{Annotations: map[string]string{"user": "y"}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := changed(change)
-			require.Empty(t, s.Install())
+			require.Empty(t, apiWrites(s))
 			require.Empty(t, s.Trust())
-			require.Equal(t, internalserving.Available, s.Health())
+			require.Equal(t, internalserving.Healthy, s.Health().State)
 			problem, _ := s.Issue()
 			require.Empty(t, problem)
 			require.Empty(t, s.Conflict())
@@ -139,19 +139,19 @@ func TestAdoptionOfAPIServiceWritesNothing(t *testing.T) {
 }
 
 func TestInstallWaitsUntilAPIServiceCanBeCreated(t *testing.T) {
-	for name, change := range map[string]func(*internalserving.APIServices){
-		"for a certificate":           changes(absent, func(s *internalserving.APIServices) { s.Backends = trustedBundles{} }),
-		"for any certificate":         changes(absent, func(s *internalserving.APIServices) { s.Backends = nil }),
+	for name, change := range map[string]func(*internalserving.Clients){
+		"for a certificate":           changes(absent, func(s *internalserving.Clients) { s.Certificates = trustedBundles{} }),
+		"for any certificate":         changes(absent, func(s *internalserving.Clients) { s.Certificates = nil }),
 		"until an old one is deleted": live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp, a.Spec.Service = csvtest.Ago(0), nil }),
-		"for a complete description": changes(absent, func(s *internalserving.APIServices) {
+		"for a complete description": changes(absent, func(s *internalserving.Clients) {
 			s.CSV.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Group: "g", Version: "v1"}}
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := changed(change)
-			require.Empty(t, s.Install())
+			require.Empty(t, apiWrites(s))
 			require.Empty(t, s.Trust())
-			require.NotEqual(t, internalserving.NotUpdated, s.Health(), "else it would be installed again and again")
+			require.NotEqual(t, internalserving.Missing, s.Health().State, "else it would be installed again and again")
 		})
 	}
 }
@@ -160,31 +160,31 @@ func TestInstallWaitsUntilAPIServiceCanBeCreated(t *testing.T) {
 // new one. Nothing is reported as wrong in the meantime.
 func TestAPIServiceTrustsBothAuthoritiesDuringRotation(t *testing.T) {
 	both := join(oldCA, newCA)
-	s := changed(live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = oldCA }), withAccount, func(s *internalserving.APIServices) { s.Backends = trustedBundles{"cool": both} })
+	s := changed(live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = oldCA }), withAccount, func(s *internalserving.Clients) { s.Certificates = trustedBundles{"cool": both} })
 	rotates := func(to []byte) []olmcore.Action {
 		return []olmcore.Action{updated(t, s, "Trust", "the certificate authority behind APIService v1.ice.example.com changes", func(a *apiregistrationv1.APIService) { a.Spec.CABundle = to })}
 	}
 	require.Empty(t, cmp.Diff(rotates(both), s.Trust()))
-	require.Equal(t, internalserving.Available, s.Health(), "no new installation is needed for it")
+	require.Equal(t, internalserving.Healthy, s.Health().State, "no new installation is needed for it")
 
 	s.APIServices[0].Spec.CABundle = both
 	require.Empty(t, s.Trust())
-	require.Empty(t, s.Install())
-	require.Equal(t, internalserving.Available, s.Health())
+	require.Empty(t, apiWrites(s))
+	require.Equal(t, internalserving.Healthy, s.Health().State)
 	for _, hash := range []string{hashOf(oldCA), hashOf(newCA)} {
 		s.Deployments[0].Spec.Template.Annotations["olmcahash"] = hash
 		problem, _ := s.Issue()
 		require.Empty(t, problem, "the Deployment follows the Secret")
 	}
 
-	s.Backends = trustedBundles{"cool": newCA}
+	s.Certificates = trustedBundles{"cool": newCA}
 	require.Empty(t, cmp.Diff(rotates(newCA), s.Trust()))
-	require.Equal(t, internalserving.Available, s.Health(), "an authority too many is no fault")
+	require.Equal(t, internalserving.Healthy, s.Health().State, "an authority too many is no fault")
 }
 
 func TestTrustChangesOnlyTheCABundle(t *testing.T) {
-	rotating := func(change func(*apiregistrationv1.APIService)) internalserving.APIServices {
-		return changed(live(change), func(s *internalserving.APIServices) { s.Backends = trustedBundles{"cool": otherCA} })
+	rotating := func(change func(*apiregistrationv1.APIService)) internalserving.Clients {
+		return changed(live(change), func(s *internalserving.Clients) { s.Certificates = trustedBundles{"cool": otherCA} })
 	}
 	s := rotating(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner"], a.Spec.Service.Port = "cool.v1", nil })
 	want := updated(t, s, "Trust", "the certificate authority behind APIService v1.ice.example.com changes", func(a *apiregistrationv1.APIService) { a.Spec.CABundle = otherCA })
@@ -204,8 +204,8 @@ func TestTrustChangesOnlyTheCABundle(t *testing.T) {
 
 // TestAPIServiceRemovedFromSpecIsDeleted checks that only an APIService with the UID of this CSV is deleted.
 func TestAPIServiceRemovedFromSpecIsDeleted(t *testing.T) {
-	dropped := func(change func(*apiregistrationv1.APIService)) func(*internalserving.APIServices) {
-		return func(s *internalserving.APIServices) {
+	dropped := func(change func(*apiregistrationv1.APIService)) func(*internalserving.Clients) {
+		return func(s *internalserving.Clients) {
 			a := liveAPI()
 			a.Name = "v0.ice.example.com"
 			change(a)
@@ -227,23 +227,24 @@ func TestAPIServiceRemovedFromSpecIsDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := changed(dropped(c.change), withAccount)
-			require.Empty(t, s.Install())
 			if !c.goes {
 				require.Empty(t, s.Trust())
+				require.Empty(t, apiWrites(s))
 				return
 			}
 			want := olmcore.DeleteOf(s.APIServices[1], olmcore.Cause{Reason: "NotOwned", Message: "the spec no longer contains APIService v0.ice.example.com"})
 			want.As = s.Account
 			require.Empty(t, cmp.Diff([]olmcore.Action{want}, s.Trust()))
-			require.Equal(t, internalserving.Available, s.Health())
+			require.Empty(t, cmp.Diff([]olmcore.Action{want}, apiWrites(s)), "an installation includes the writes of Trust")
+			require.Equal(t, internalserving.Healthy, s.Health().State)
 		})
 	}
 }
 
 // TestChangedDeploymentReplacesTheAuthority checks that one write changes the Service and the authority.
 func TestChangedDeploymentReplacesTheAuthority(t *testing.T) {
-	s := changed(ownedBy("ns", "cool.v1"), func(s *internalserving.APIServices) {
-		s.Backends = trustedBundles{"cool": newCA}
+	s := changed(ownedBy("ns", "cool.v1"), func(s *internalserving.Clients) {
+		s.Certificates = trustedBundles{"cool": newCA}
 		s.APIServices[0].Spec.Service.Name, s.APIServices[0].Spec.CABundle = "before-service", oldCA
 	})
 	require.Empty(t, s.Trust(), "the API server still calls the old one")
@@ -251,11 +252,11 @@ func TestChangedDeploymentReplacesTheAuthority(t *testing.T) {
 		a.Labels = createdAPI().Labels
 		a.Spec.Service.Name, a.Spec.CABundle = "cool-service", newCA
 	})
-	require.Empty(t, cmp.Diff([]olmcore.Action{want}, s.Install()))
+	require.Empty(t, cmp.Diff([]olmcore.Action{want}, apiWrites(s)))
 }
 
 // legacyObjects adds the objects that very old versions of OLM created for the fixture.
-func legacyObjects(s *internalserving.APIServices) {
+func legacyObjects(s *internalserving.Clients) {
 	ours := ownerLabels("ns", "cool.v2")
 	s.Objects.Services.Items = append(s.Objects.Services.Items, &corev1.Service{ObjectMeta: named("ns", "v1-ice-example-com", ours)})
 	s.Objects.Secrets.Items = append(s.Objects.Secrets.Items, &corev1.Secret{ObjectMeta: named("ns", apiName+"-cert", ours)})
@@ -267,7 +268,7 @@ func legacyObjects(s *internalserving.APIServices) {
 
 func TestLegacyObjectsAreDeleted(t *testing.T) {
 	s := changed(legacyObjects, withAccount)
-	actions := s.Install()
+	actions := apiWrites(s)
 	require.Equal(t, []string{
 		"delete Service v1-ice-example-com", "delete Secret v1.ice.example.com-cert", "delete Role v1.ice.example.com-cert",
 		"delete RoleBinding v1.ice.example.com-cert", "delete ClusterRoleBinding v1.ice.example.com-system:auth-delegator",
@@ -279,9 +280,9 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 		require.Equal(t, olmcore.Cause{Reason: "LegacyObject", Message: "an old version of OLM created it for APIService v1.ice.example.com, and it is no longer used"}, cause)
 		require.Equal(t, s.Account, a.Identity())
 	}
-	require.Equal(t, internalserving.Available, s.Health())
+	require.Equal(t, internalserving.Healthy, s.Health().State)
 
-	for name, change := range map[string]func(*internalserving.APIServices){
+	for name, change := range map[string]func(*internalserving.Clients){
 		"the APIService still calls the old Service": live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "v1-ice-example-com" }),
 		"the APIService is another's":                ownedBy("other", "cool.v2"),
 		"the APIService is gone":                     absent,
@@ -290,10 +291,10 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 			Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v2", UID: "later",
 		}.Labels()),
 		"they are a user's": relabel(nil),
-		"nothing was read":  func(s *internalserving.APIServices) { s.Objects = nil },
+		"nothing was read":  func(s *internalserving.Clients) { s.Objects = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, a := range changed(legacyObjects, change).Install() {
+			for _, a := range apiWrites(changed(legacyObjects, change)) {
 				verb, _, _ := a.Describe()
 				require.NotEqual(t, olmcore.VerbDelete, verb)
 			}
@@ -303,22 +304,22 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 
 // TestServiceInUseIsNotALegacyObject checks a Service of a present Deployment that has the name of a legacy Service.
 func TestServiceInUseIsNotALegacyObject(t *testing.T) {
-	s := changed(func(s *internalserving.APIServices) {
+	s := changed(func(s *internalserving.Clients) {
 		for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
 			s.CSV.Spec.APIServiceDefinitions.Owned[i].Group, s.CSV.Spec.APIServiceDefinitions.Owned[i].DeploymentName = "cool-service", "v1-cool"
 		}
 		s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "v1-cool"
-		s.Backends = trustedBundles{"v1-cool": newCA}
+		s.Certificates = trustedBundles{"v1-cool": newCA}
 		a := s.APIServices[0]
 		a.Name, a.Spec.Group, a.Spec.Service.Name = "v1.cool-service", "cool-service", "v1-cool-service"
 		s.Objects.Services.Items = append(s.Objects.Services.Items, &corev1.Service{ObjectMeta: named("ns", "v1-cool-service", ownerLabels("ns", "cool.v2"))})
 	})
-	require.Empty(t, s.Install())
+	require.Empty(t, apiWrites(s))
 }
 
 // relabel changes the labels of the legacy objects.
-func relabel(labels map[string]string) func(*internalserving.APIServices) {
-	return func(s *internalserving.APIServices) {
+func relabel(labels map[string]string) func(*internalserving.Clients) {
+	return func(s *internalserving.Clients) {
 		o := s.Objects
 		o.Services.Items[1].Labels, o.Secrets.Items[1].Labels, o.Roles.Items[1].Labels = labels, labels, labels
 		o.RoleBindings.Items[2].Labels, o.RoleBindings.Items[3].Labels, o.ClusterRoleBindings.Items[1].Labels = labels, labels, labels

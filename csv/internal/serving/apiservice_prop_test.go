@@ -42,16 +42,16 @@ type input struct {
 	Bundles         trustedBundles
 }
 
-func inputOf(s internalserving.APIServices) input {
+func inputOf(s internalserving.Clients) input {
 	return input{
 		s.Now, s.CSV, s.Neighbours, s.APIServices, s.Definitions, *s.Objects, s.Deployments, s.ServiceAccounts, s.ServedAPIs,
-		s.Backends.(trustedBundles),
+		s.Certificates.(trustedBundles),
 	}
 }
 
-func (in *input) source() internalserving.APIServices {
-	return internalserving.APIServices{Backends: in.Bundles, Operator: observed.Operator{
-		Now: in.Now, CSV: in.CSV, Neighbours: in.Neighbours, APIServices: in.APIServices, Definitions: in.Definitions, Objects: &in.Serving,
+func (in *input) source() internalserving.Clients {
+	return internalserving.Clients{Certificates: in.Bundles, Operator: observed.Operator{
+		Now: in.Now, CSV: in.CSV, Group: csvtest.Group(), Neighbours: in.Neighbours, APIServices: in.APIServices, Definitions: in.Definitions, Objects: &in.Serving,
 		Deployments:     in.Deployments,
 		ServiceAccounts: in.ServiceAccounts, ServedAPIs: in.ServedAPIs,
 	}}
@@ -60,7 +60,8 @@ func (in *input) source() internalserving.APIServices {
 // decided returns all decisions about a Source as one Result.
 func decided(in input) (olmcore.Result, error) {
 	s := in.source()
-	res := olmcore.Result{Actions: s.Install(), RequeueAfter: s.DisruptedFor()}
+	actions, refused := s.Install()
+	res := olmcore.Result{Actions: actions, RequeueAfter: s.DisruptedFor()}
 	if res.Actions == nil {
 		res.Actions = s.Trust()
 	}
@@ -70,19 +71,20 @@ func decided(in input) (olmcore.Result, error) {
 		}
 	}
 	problem, _ := s.Issue()
+	say("Install", refused)
 	say("Conflict", s.Conflict())
 	say("Refusal", internalserving.Refusal(s))
 	say("Shared", strings.Join(internalserving.Shared(s), ", "))
 	say("Issue", problem)
-	if state := s.Health(); state != internalserving.Available && state != internalserving.Disrupted {
+	if state := s.Health().State; state != internalserving.Healthy && state != internalserving.Disrupted {
 		say("Health", string(state))
 	}
 	return res, nil
 }
 
 // spoiled draws a Source with several problems.
-func spoiled(t *rapid.T) internalserving.APIServices {
-	spoils := []func(*internalserving.APIServices){
+func spoiled(t *rapid.T) internalserving.Clients {
+	spoils := []func(*internalserving.Clients){
 		secondAPI, legacyObjects, absent, unavailable, drained(terminating(time.Minute, nil)), drained(pending(2*time.Minute, func(*corev1.Pod) {})),
 		defined("cubes"), defined("tubes", "ns/cool.v2", "other/x"), lists("tubes", itself),
 		ownedBy("ns", "cool.v1"), ownedBy("other", "cool.v1"), ownedBy("ns", "gone"), replaces(""), phase(csvtest.Succeeded), phase(csvtest.Deleting),
@@ -94,11 +96,11 @@ func spoiled(t *rapid.T) internalserving.APIServices {
 		live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }),
 		live(func(a *apiregistrationv1.APIService) { a.Spec.InsecureSkipTLSVerify = true }),
 		secret(func(o *corev1.Secret) { o.Data = nil }),
-		func(s *internalserving.APIServices) { s.Backends = trustedBundles{"cool": join(oldCA, newCA)} },
-		func(s *internalserving.APIServices) { s.Backends = trustedBundles{} },
-		func(s *internalserving.APIServices) { s.ServedAPIs.Items = nil },
-		func(s *internalserving.APIServices) { s.Objects.Services.Items = nil },
-		func(s *internalserving.APIServices) { s.Deployments = nil },
+		func(s *internalserving.Clients) { s.Certificates = trustedBundles{"cool": join(oldCA, newCA)} },
+		func(s *internalserving.Clients) { s.Certificates = trustedBundles{} },
+		func(s *internalserving.Clients) { s.ServedAPIs.Items = nil },
+		func(s *internalserving.Clients) { s.Objects.Services.Items = nil },
+		func(s *internalserving.Clients) { s.Deployments = nil },
 	}
 	s := installedAPI()
 	for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(spoils)-1), 0, 5).Draw(t, "spoils") {
@@ -110,7 +112,7 @@ func spoiled(t *rapid.T) internalserving.APIServices {
 }
 
 // applied applies actions to the APIServices of a Source.
-func applied(s internalserving.APIServices, actions []olmcore.Action) internalserving.APIServices {
+func applied(s internalserving.Clients, actions []olmcore.Action) internalserving.Clients {
 	s.APIServices = slices.Clone(s.APIServices)
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -132,15 +134,15 @@ func property(t *rapid.T) {
 	s := spoiled(t)
 	require.NoError(t, invariant.Laws(decided, inputOf(s)))
 
-	install := writes(s.Install())
-	if s.Health() == internalserving.NotUpdated {
+	install := writes(apiWrites(s))
+	if s.Health().State == internalserving.Missing {
 		require.NotEmpty(t, install, "what is said to be mended is")
 	}
 	after := applied(s, install)
-	require.Empty(t, writes(after.Install()), "once is enough")
+	require.Empty(t, writes(apiWrites(after)), "once is enough")
 	require.Empty(t, applied(s, s.Trust()).Trust(), "once is enough")
-	require.NotEqual(t, internalserving.NotUpdated, after.Health())
-	for _, a := range append(s.Trust(), s.Install()...) {
+	require.NotEqual(t, internalserving.Missing, after.Health().State)
+	for _, a := range append(s.Trust(), apiWrites(s)...) {
 		u, ok := a.(olmcore.Update)
 		if !ok {
 			continue
@@ -174,7 +176,7 @@ func arbitrary(t *rapid.T) {
 	}
 	in.Now = csvtest.Now
 	internalserving.ProblemOfAPIServices(in.CSV)
-	internalserving.ClientsOfAPIServices(in.CSV, in.APIServices)
+	in.source().List()
 	require.NoError(t, invariant.Pure(decided, in))
 }
 
@@ -197,6 +199,6 @@ func FuzzBundles(f *testing.F) {
 			require.Contains(t, string(bundle), "BEGIN CERTIFICATE")
 		}
 		s.Health()
-		s.Install()
+		apiWrites(s)
 	})
 }

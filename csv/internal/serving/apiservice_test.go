@@ -68,11 +68,11 @@ func TestProblemsOfDescriptions(t *testing.T) {
 
 // conflicts contains APIServices that may or may not be taken over, and the message about those that may not.
 var conflicts = map[string]struct {
-	change func(*internalserving.APIServices)
+	change func(*internalserving.Clients)
 	want   string
 }{
-	"it does not exist":                                     {func(s *internalserving.APIServices) { s.APIServices = nil }, ""},
-	"it belongs to the CSV":                                 {func(*internalserving.APIServices) {}, ""},
+	"it does not exist":                                     {func(s *internalserving.Clients) { s.APIServices = nil }, ""},
+	"it belongs to the CSV":                                 {func(*internalserving.Clients) {}, ""},
 	"it belongs to an earlier UID":                          {live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }), ""},
 	"it belongs to the replaced version":                    {ownedBy("ns", "cool.v1"), ""},
 	"the replaced version is not Replacing":                 {changes(ownedBy("ns", "cool.v1"), phase(csvtest.Succeeded)), ""},
@@ -82,13 +82,13 @@ var conflicts = map[string]struct {
 		"APIService v1.ice.example.com belongs to ClusterServiceVersion ns/cool.v1"},
 	"its version is Failed": {changes(ownedBy("ns", "cool.v1"), replaces(""), phase(csvtest.Failed)),
 		"APIService v1.ice.example.com belongs to ClusterServiceVersion ns/cool.v1"},
-	"its version is a copy": {changes(ownedBy("ns", "cool.v1"), func(s *internalserving.APIServices) {
+	"its version is a copy": {changes(ownedBy("ns", "cool.v1"), func(s *internalserving.Clients) {
 		s.Neighbours[0].Labels = map[string]string{"olm.copiedFrom": "x"}
-	}, func(s *internalserving.APIServices) {
+	}, func(s *internalserving.Clients) {
 		s.Neighbours[0].Status.Reason = v1alpha1.CSVReasonCopied
 	}), "APIService v1.ice.example.com belongs to ClusterServiceVersion ns/cool.v1"},
-	"the replaced version does not exist": {changes(ownedBy("ns", "cool.v1"), func(s *internalserving.APIServices) { s.Neighbours = nil }), ""},
-	"its version does not exist, and is not the replaced one": {changes(ownedBy("ns", "cool.v1"), replaces("cool.v0"), func(s *internalserving.APIServices) { s.Neighbours = nil }),
+	"the replaced version does not exist": {changes(ownedBy("ns", "cool.v1"), func(s *internalserving.Clients) { s.Neighbours = nil }), ""},
+	"its version does not exist, and is not the replaced one": {changes(ownedBy("ns", "cool.v1"), replaces("cool.v0"), func(s *internalserving.Clients) { s.Neighbours = nil }),
 		"APIService v1.ice.example.com was left behind by ClusterServiceVersion ns/cool.v1, which does not exist"},
 	"it is that of a version of our name of another namespace": {ownedBy("other", "cool.v2"),
 		"APIService v1.ice.example.com belongs to ClusterServiceVersion other/cool.v2"},
@@ -108,8 +108,8 @@ var conflicts = map[string]struct {
 }
 
 // changes combines several changes.
-func changes(each ...func(*internalserving.APIServices)) func(*internalserving.APIServices) {
-	return func(s *internalserving.APIServices) {
+func changes(each ...func(*internalserving.Clients)) func(*internalserving.Clients) {
+	return func(s *internalserving.Clients) {
 		for _, change := range each {
 			change(s)
 		}
@@ -117,12 +117,12 @@ func changes(each ...func(*internalserving.APIServices)) func(*internalserving.A
 }
 
 // phase changes the phase of the previous version.
-func phase(p v1alpha1.ClusterServiceVersionPhase) func(*internalserving.APIServices) {
-	return func(s *internalserving.APIServices) { s.Neighbours[0].Status.Phase = p }
+func phase(p v1alpha1.ClusterServiceVersionPhase) func(*internalserving.Clients) {
+	return func(s *internalserving.Clients) { s.Neighbours[0].Status.Phase = p }
 }
 
-func replaces(name string) func(*internalserving.APIServices) {
-	return func(s *internalserving.APIServices) { s.CSV.Spec.Replaces = name }
+func replaces(name string) func(*internalserving.Clients) {
+	return func(s *internalserving.Clients) { s.CSV.Spec.Replaces = name }
 }
 
 // TestAPIServiceOfAnotherOwnerIsNotChanged checks that an APIService with a conflict is not installed, repaired or
@@ -138,10 +138,10 @@ func TestAPIServiceOfAnotherOwnerIsNotChanged(t *testing.T) {
 				require.Equal(t, problem != "", mendable)
 				return
 			}
-			s.Backends = trustedBundles{"cool": otherCA}
-			require.Empty(t, s.Install())
+			s.Certificates = trustedBundles{"cool": otherCA}
+			require.Empty(t, apiWrites(s))
 			require.Empty(t, s.Trust())
-			require.Equal(t, internalserving.NotServed, s.Health(), "installing it again would change nothing")
+			require.Equal(t, internalserving.Waiting, s.Health().State, "installing it again would change nothing")
 			problem, mendable := s.Issue()
 			require.Equal(t, "v1.ice.example.com is unadoptable", problem)
 			require.False(t, mendable)
@@ -160,9 +160,9 @@ func TestBuiltInAPIIsNotTakenOver(t *testing.T) {
 		Spec:       apiregistrationv1.APIServiceSpec{Group: "apps", Version: "v1", GroupPriorityMinimum: 17800, VersionPriority: 15},
 	}}
 	require.Equal(t, "APIService v1.apps exists and is not managed by an operator", s.Conflict())
-	require.Empty(t, s.Install())
+	require.Empty(t, apiWrites(s))
 	require.Empty(t, s.Trust())
-	require.Empty(t, internalserving.ClientsOfAPIServices(s.CSV, s.APIServices))
+	require.Empty(t, s.List())
 }
 
 func TestRequiredAPIServicesAreNotChanged(t *testing.T) {
@@ -170,18 +170,18 @@ func TestRequiredAPIServicesAreNotChanged(t *testing.T) {
 	s.CSV.Spec.APIServiceDefinitions.Required, s.CSV.Spec.APIServiceDefinitions.Owned = s.CSV.Spec.APIServiceDefinitions.Owned, nil
 	s.APIServices[0].Labels = ownerLabels("other", "ice.v1")
 	require.Empty(t, s.Conflict())
-	require.Empty(t, s.Install())
+	require.Empty(t, apiWrites(s))
 	s.APIServices = nil
-	require.Empty(t, s.Install())
-	require.Equal(t, internalserving.Available, s.Health())
+	require.Empty(t, apiWrites(s))
+	require.Equal(t, internalserving.Healthy, s.Health().State)
 }
 
 func TestAPIServicesThatAreClients(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*internalserving.APIServices)
+		change func(*internalserving.Clients)
 		want   []internalserving.Client
 	}{
-		"ours":                  {func(*internalserving.APIServices) {}, []internalserving.Client{{Service: "cool-service", Bundle: newCA}}},
+		"ours":                  {func(*internalserving.Clients) {}, []internalserving.Client{{Service: "cool-service", Bundle: newCA}}},
 		"of the version before": {ownedBy("ns", "cool.v1"), []internalserving.Client{{Service: "cool-service", Bundle: newCA}}},
 		"not made yet":          {absent, []internalserving.Client{{Service: "cool-service", Missing: true}}},
 		"of another namespace":  {ownedBy("other", "cool.v2"), nil},
@@ -192,15 +192,15 @@ func TestAPIServicesThatAreClients(t *testing.T) {
 		"it skips the verification of certificates": {live(func(a *apiregistrationv1.APIService) { a.Spec.InsecureSkipTLSVerify = true }), nil},
 		"it is being deleted":                       {live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }), []internalserving.Client{{Service: "cool-service", Missing: true}}},
 		"one that is not owned":                     {live(func(a *apiregistrationv1.APIService) { a.Name = "v2.ice.example.com" }), []internalserving.Client{{Service: "cool-service", Missing: true}}},
-		"without a Deployment": {func(s *internalserving.APIServices) {
+		"without a Deployment": {func(s *internalserving.Clients) {
 			s.CSV.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Group: "g", Version: "v1"}}
 		}, nil},
-		"a required one":         {func(s *internalserving.APIServices) { s.CSV.Spec.APIServiceDefinitions.Owned = nil }, nil},
+		"a required one":         {func(s *internalserving.Clients) { s.CSV.Spec.APIServiceDefinitions.Owned = nil }, nil},
 		"a bundle that is empty": {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = nil }), []internalserving.Client{{Service: "cool-service"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := changed(c.change)
-			require.Empty(t, cmp.Diff(c.want, internalserving.ClientsOfAPIServices(s.CSV, s.APIServices)))
+			require.Empty(t, cmp.Diff(c.want, s.List()))
 		})
 	}
 }

@@ -27,7 +27,7 @@ func (f *facts) converts(w *description) bool {
 	return !slices.ContainsFunc(w.ConversionCRDs, func(name string) bool {
 		crd := f.crds[name]
 		config := clientConfig(crd)
-		return config == nil || len(config.CABundle) == 0 || f.calledBy(config) && !f.trusts(config.Service.Name, config.CABundle) ||
+		return config == nil || len(config.CABundle) == 0 || f.calledBy(config) && !f.source.trusts(config.CABundle, f.bundle(config.Service.Name, config.CABundle)) ||
 			f.callsPredecessor(crd)
 	})
 }
@@ -57,7 +57,7 @@ func (f *facts) callsPredecessor(crd *apiextensionsv1.CustomResourceDefinition) 
 // one that Helm installed, keeps its conversion.
 //
 // Differs: OLM changes the conversion of every CRD that a CSV lists as owned.
-func (s Webhooks) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
+func (s Clients) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 	config := clientConfig(crd)
 	others := owned.Alongside(crd)
 	isNext := func(key types.NamespacedName) bool {
@@ -91,7 +91,7 @@ func (s Webhooks) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string 
 // conversion webhook reads and rewrites the custom resources of all namespaces. An InstallPlan also records its CSV on
 // an identical CRD of another operator. So the record alone does not prove that this CSV may convert. If the CRD
 // already calls a Service of this namespace, coOwnerOf returns the zero value.
-func coOwnerOf(s Webhooks, crd *apiextensionsv1.CustomResourceDefinition) types.NamespacedName {
+func coOwnerOf(s Clients, crd *apiextensionsv1.CustomResourceDefinition) types.NamespacedName {
 	config := clientConfig(crd)
 	if config != nil && config.Service != nil && config.Service.Namespace == s.CSV.Namespace {
 		return types.NamespacedName{}
@@ -109,7 +109,7 @@ func allowConversionCommand(c *owned.CSV, crd string) string {
 // the CSV or the version that the CSV replaces. If the OperatorGroup names no account, it may name any version of the
 // namespace, because versions of an upgrade chain can be skipped. Only a cluster administrator, or the controller when
 // it changes the conversion, writes the annotation. Tenants cannot.
-func isAllowed(s Webhooks, crd *apiextensionsv1.CustomResourceDefinition) bool {
+func isAllowed(s Clients, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	by := owned.Converter(crd)
 	return by.Name != "" && by.Namespace == s.CSV.Namespace &&
 		(by.Name == s.CSV.Name || by.Name == s.CSV.Spec.Replaces || !s.isPrescribed())
@@ -122,7 +122,7 @@ func isKept(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 }
 
 // isPrescribed reports whether the OperatorGroup names the ServiceAccount that writes.
-func (s Webhooks) isPrescribed() bool {
+func (s Clients) isPrescribed() bool {
 	return s.Account != nil || s.Group != nil && s.Group.Spec.ServiceAccountName != ""
 }
 
@@ -145,7 +145,7 @@ func (f *facts) conversions() (actions []olmcore.Action, problem string) {
 	seen := sets.New[string]()
 	for i := range f.source.CSV.Spec.WebhookDefinitions {
 		w := &f.source.CSV.Spec.WebhookDefinitions[i]
-		if w.Type != v1alpha1.ConversionWebhook {
+		if !isConversion(w) {
 			continue
 		}
 		for _, name := range w.ConversionCRDs {
@@ -238,4 +238,49 @@ func defaulted(have *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.
 		service.Path = new(cmp.Or(*service.Path, defaultPath))
 	}
 	return have
+}
+
+// IsConverted reports whether the conversion webhook of a CRD calls the Service of a Deployment of the CSV. It includes
+// Deployments that no webhook description names.
+func IsConverted(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	conversion := crd.Spec.Conversion
+	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil || conversion.Webhook.ClientConfig.Service == nil {
+		return false
+	}
+	service := conversion.Webhook.ClientConfig.Service
+	return service.Namespace == c.Namespace && slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(d v1alpha1.StrategyDeploymentSpec) bool {
+		return service.Name == ServiceName(d.Name)
+	})
+}
+
+// Unconverted returns a copy of a CRD with the conversion strategy None, and without owned.AnnotationConvertedBy.
+func Unconverted(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	after := crd.DeepCopy()
+	after.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	delete(after.Annotations, owned.AnnotationConvertedBy)
+	return after
+}
+
+// revertedConversions returns the updates that remove the operator from the CRDs that it converts and no longer describes. It has
+// no certificate for them, so each read of their custom resources would fail.
+//
+// Differs: OLM leaves them as they are.
+func revertedConversions(f *facts) (actions []olmcore.Action) {
+	s := f.source
+	described := sets.New[string]()
+	for i := range s.CSV.Spec.WebhookDefinitions {
+		described.Insert(s.CSV.Spec.WebhookDefinitions[i].ConversionCRDs...)
+	}
+	for _, crd := range s.CRDs {
+		if !described.Has(crd.Name) && crd.DeletionTimestamp == nil && owned.IsConverter(s.CSV, crd) && IsConverted(s.CSV, crd) {
+			actions = append(actions, olmcore.UpdateOf(crd, Unconverted(crd), olmcore.Cause{
+				Reason:  ReasonRemovedFromSpec,
+				Message: "ClusterServiceVersion " + s.CSV.Name + " no longer describes the conversion of CRD " + crd.Name,
+			}))
+		}
+	}
+	if len(actions) > 0 && problemOf(f) != "" {
+		return nil // the spec is invalid
+	}
+	return actions
 }

@@ -68,17 +68,17 @@ func TestConversions(t *testing.T) {
 	url := config(func(c *apiextensionsv1.WebhookClientConfig) {
 		*c = apiextensionsv1.WebhookClientConfig{URL: new("https://x"), CABundle: second}
 	})
-	limited := func(s *internalserving.Webhooks) { s.Account, s.Group.Spec.ServiceAccountName = account(), "limited" }
+	limited := func(s *internalserving.Clients) { s.Account, s.Group.Spec.ServiceAccountName = account(), "limited" }
 	for name, c := range map[string]struct {
 		crd     *definition
-		source  func(s *internalserving.Webhooks)
+		source  func(s *internalserving.Clients)
 		install []string
 		problem string
 		trust   []string
-		state   internalserving.WebhookState
+		state   internalserving.State
 	}{
 		"not converted": {crd: plain, install: update, state: internalserving.Failing},
-		"converted":     {crd: converted(), state: internalserving.Installed},
+		"converted":     {crd: converted(), state: internalserving.Healthy},
 		"by None": {crd: converted(func(crd *definition) {
 			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: "None"}
 		}), install: update, state: internalserving.Failing},
@@ -87,39 +87,39 @@ func TestConversions(t *testing.T) {
 		"by nothing": {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook.ClientConfig = nil }),
 			install: update, state: internalserving.Failing},
 		"on another path": {crd: converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Path = nil })),
-			install: update, state: internalserving.Installed},
+			install: update, state: internalserving.Healthy},
 		"without port": {crd: converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Port = nil })),
-			state: internalserving.Installed},
+			state: internalserving.Healthy},
 		"without a bundle":       {crd: converted(trusting(nil)), install: update, trust: follow, state: internalserving.Failing},
 		"with another authority": {crd: converted(trusting(second)), install: update, trust: follow, state: internalserving.Failing},
-		"with two authorities":   {crd: converted(trusting(append(second, first...))), install: update, trust: follow, state: internalserving.Installed},
-		"by another service":     {crd: converted(service("ns", "x")), install: update, state: internalserving.Installed},
-		"by another service, while the version is being installed": {crd: converted(service("ns", "x")), source: func(s *internalserving.Webhooks) {
+		"with two authorities":   {crd: converted(trusting(append(second, first...))), install: update, trust: follow, state: internalserving.Healthy},
+		"by another service":     {crd: converted(service("ns", "x")), install: update, state: internalserving.Healthy},
+		"by another service, while the version is being installed": {crd: converted(service("ns", "x")), source: func(s *internalserving.Clients) {
 			s.CSV.Status.Phase = csvtest.Installing
 		}, install: update, state: internalserving.Failing},
 		"by the service of the previous version": {crd: converted(service("ns", "x"), converter("ns/cool.v0")),
 			install: update, state: internalserving.Failing},
 		"by the service of the previous version, during a certificate rotation": {crd: converted(service("ns", "x"), converter("ns/cool.v0")),
-			source: func(s *internalserving.Webhooks) { s.Backends = follower{first, second} }, state: internalserving.Waiting},
+			source: func(s *internalserving.Clients) { s.Certificates = follower{first, second} }, state: internalserving.Waiting},
 		"by another service, since this version was called": {crd: converted(service("ns", "x"), converter("ns/cool.v1")), install: update,
-			state: internalserving.Installed},
+			state: internalserving.Healthy},
 		"by the service of a version of another namespace": {crd: converted(service("ns", "x"), converter("other/cool.v0")), install: update,
-			state: internalserving.Installed},
-		"by another namespace": {crd: converted(service("x", "cool-service")), install: update, state: internalserving.Installed},
-		"by a URL":             {crd: converted(url), install: update, state: internalserving.Installed},
+			state: internalserving.Healthy},
+		"by another namespace": {crd: converted(service("x", "cool-service")), install: update, state: internalserving.Healthy},
+		"by a URL":             {crd: converted(url), install: update, state: internalserving.Healthy},
 		"in other versions": {crd: converted(func(crd *definition) {
 			crd.Spec.Conversion.Webhook.ConversionReviewVersions = []string{"v1beta1"}
-		}), install: update, state: internalserving.Installed},
+		}), install: update, state: internalserving.Healthy},
 		"absent": {problem: "CRD cools.example.com does not exist", state: internalserving.Failing},
 		"being deleted": {crd: converted(func(crd *definition) { crd.DeletionTimestamp = csvtest.Ago(0) }),
-			problem: "CRD cools.example.com is being deleted", state: internalserving.Installed},
+			problem: "CRD cools.example.com is being deleted", state: internalserving.Healthy},
 		"keeping unknown fields": {crd: converted(func(crd *definition) { crd.Spec.PreserveUnknownFields = true }),
-			problem: preserves, state: internalserving.Installed},
+			problem: preserves, state: internalserving.Healthy},
 		"during a certificate rotation": {crd: converted(),
-			source: func(s *internalserving.Webhooks) { s.Backends = follower{first, second} }, install: update, trust: follow, state: internalserving.Installed},
+			source: func(s *internalserving.Clients) { s.Certificates = follower{first, second} }, install: update, trust: follow, state: internalserving.Healthy},
 		"during a certificate rotation, without clients": {crd: plain,
-			source: func(s *internalserving.Webhooks) { s.Backends = follower{first, second} }, state: internalserving.Waiting},
-		"of another incarnation's namespace": {crd: converted(recorded("other/cool.v1")), state: internalserving.Installed},
+			source: func(s *internalserving.Clients) { s.Certificates = follower{first, second} }, state: internalserving.Waiting},
+		"of another incarnation's namespace": {crd: converted(recorded("other/cool.v1")), state: internalserving.Healthy},
 		"of another CSV, and not recorded for this one yet": {crd: crd("cools.example.com", recorded("z/b", "other/a")),
 			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/a" + notYet, state: internalserving.Failing},
 		"of another CSV, and outdated": {crd: converted(recorded("other/cool.v1"), trusting(second)),
@@ -131,7 +131,7 @@ func TestConversions(t *testing.T) {
 		"of the next version, and of another namespace": {crd: converted(recorded("ns/cool.v2", "other/b"), trusting(second)), trust: follow,
 			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/b" + notYet, state: internalserving.Failing},
 		"of the previous version, and of another namespace": {crd: converted(recorded("ns/cool.v0", "other/b"), trusting(second)), trust: follow,
-			source:  func(s *internalserving.Webhooks) { s.CSV.Spec.Replaces = "cool.v0" },
+			source:  func(s *internalserving.Clients) { s.CSV.Spec.Replaces = "cool.v0" },
 			problem: "CRD cools.example.com was installed with ClusterServiceVersion ns/cool.v0" + notYet, state: internalserving.Failing},
 		"of another namespace, and converted by the previous version": {
 			crd:     converted(recorded("other/b"), converter("ns/cool.v0"), trusting(second)),
@@ -146,14 +146,14 @@ func TestConversions(t *testing.T) {
 			crd:     crd("cools.example.com", recorded(), func(crd *definition) { crd.Labels = csvtest.Ours("").Labels }),
 			install: update, state: internalserving.Failing,
 		},
-		"of two, and the other converts": {crd: converted(recorded("other/a", "ns/cool.v1"), service("other", "x")), state: internalserving.Installed,
+		"of two, and the other converts": {crd: converted(recorded("other/a", "ns/cool.v1"), service("other", "x")), state: internalserving.Healthy,
 			problem: tooMany},
 		"of two, and nothing converts": {
 			crd: crd("cools.example.com", recorded("other/a", "ns/cool.v1")), problem: tooMany, state: internalserving.Failing,
 		},
 		"of two, the other converts, and allowed": {
 			crd:     converted(recorded("other/a", "ns/cool.v1"), service("other", "x"), converter("ns/cool.v1")),
-			install: update, state: internalserving.Installed,
+			install: update, state: internalserving.Healthy,
 		},
 		"of two, and the first owner is of this namespace": {
 			crd:     crd("cools.example.com", recorded("other/a", "ns/cool.v1"), firstInstalledBy("ns")),
@@ -172,17 +172,17 @@ func TestConversions(t *testing.T) {
 			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/a" + notYet, state: internalserving.Failing,
 		},
 		"of two, and a third converts": {crd: converted(recorded("other/a", "ns/cool.v1"), service("x", "x")), problem: tooMany,
-			state: internalserving.Installed},
+			state: internalserving.Healthy},
 		"without a record":           {crd: crd("cools.example.com", recorded()), problem: unrecorded, state: internalserving.Failing},
 		"without a record, outdated": {crd: converted(recorded(), trusting(second)), install: follow, trust: follow, state: internalserving.Failing},
 		"without a record, on another path": {crd: converted(recorded(), config(func(c *apiextensionsv1.WebhookClientConfig) {
 			c.Service.Path = new("/x")
-		})), state: internalserving.Installed},
-		"without a record, by another service": {crd: converted(recorded(), service("ns", "x")), problem: unrecorded, state: internalserving.Installed},
+		})), state: internalserving.Healthy},
+		"without a record, by another service": {crd: converted(recorded(), service("ns", "x")), problem: unrecorded, state: internalserving.Healthy},
 		"without a record, by another namespace": {crd: converted(recorded(), service("x", "cool-service")),
-			problem: unrecorded, state: internalserving.Installed},
-		"without a record, by a URL": {crd: converted(recorded(), url), problem: unrecorded, state: internalserving.Installed},
-		"of the next version, by a URL": {crd: converted(recorded("ns/cool.v2"), url), state: internalserving.Installed,
+			problem: unrecorded, state: internalserving.Healthy},
+		"without a record, by a URL": {crd: converted(recorded(), url), problem: unrecorded, state: internalserving.Healthy},
+		"of the next version, by a URL": {crd: converted(recorded("ns/cool.v2"), url), state: internalserving.Healthy,
 			problem: "CRD cools.example.com is not converted by an operator of namespace ns"},
 		"without a record, outdated, with an account": {
 			crd: converted(recorded(), trusting(second)), source: limited, install: follow, trust: follow,
@@ -191,20 +191,20 @@ func TestConversions(t *testing.T) {
 			crd: crd("cools.example.com", recorded()), source: limited, problem: unrecorded, state: internalserving.Failing,
 		},
 		"without a record, with an account that writes": {crd: crd("cools.example.com", recorded()), state: internalserving.Failing,
-			source: func(s *internalserving.Webhooks) { s.Account = account() }, problem: unrecorded},
+			source: func(s *internalserving.Clients) { s.Account = account() }, problem: unrecorded},
 		"without a record, with an account that is not confirmed": {crd: crd("cools.example.com", recorded()), state: internalserving.Failing,
-			source: func(s *internalserving.Webhooks) { s.Group.Spec.ServiceAccountName = "limited" }, problem: unrecorded},
+			source: func(s *internalserving.Clients) { s.Group.Spec.ServiceAccountName = "limited" }, problem: unrecorded},
 		"without a record, without a group": {
-			crd: crd("cools.example.com", recorded()), source: func(s *internalserving.Webhooks) { s.Group = nil }, state: internalserving.Failing,
+			crd: crd("cools.example.com", recorded()), source: func(s *internalserving.Clients) { s.Group = nil }, state: internalserving.Failing,
 			problem: "error retrieving OperatorGroup info"},
 		"allowed": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v1")), install: update, state: internalserving.Failing},
 		"allowed, with an account": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v1")), source: limited,
 			install: update, state: internalserving.Failing},
-		"allowed, and another converts": {crd: converted(recorded(), url, converter("ns/cool.v1")), install: update, state: internalserving.Installed},
+		"allowed, and another converts": {crd: converted(recorded(), url, converter("ns/cool.v1")), install: update, state: internalserving.Healthy},
 		"the previous version is allowed": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v0")), install: update,
-			source: func(s *internalserving.Webhooks) { s.CSV.Spec.Replaces = "cool.v0" }, state: internalserving.Failing},
+			source: func(s *internalserving.Clients) { s.CSV.Spec.Replaces = "cool.v0" }, state: internalserving.Failing},
 		"the previous version is allowed, with an account": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v0")), install: update,
-			source: func(s *internalserving.Webhooks) {
+			source: func(s *internalserving.Clients) {
 				limited(s)
 				s.CSV.Spec.Replaces = "cool.v0"
 			}, state: internalserving.Failing},
@@ -230,7 +230,7 @@ func TestConversions(t *testing.T) {
 			require.Equal(t, c.problem, problem)
 			require.Empty(t, cmp.Diff(c.install, lines(actions)), "Install")
 			require.Empty(t, cmp.Diff(c.trust, lines(s.Trust())), "Trust")
-			state, why := s.Health()
+			state, why := healthOf(s)
 			require.Equal(t, c.state, state)
 			require.Equal(t, c.state == internalserving.Failing, why == "conversionWebhook not ready")
 		})
@@ -361,7 +361,7 @@ func TestWebhookOfAnotherDeploymentDropsOldAuthority(t *testing.T) {
 	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = append(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, csvtest.DeploymentSpec("hot"))
 	o.Webhooks[0].ClientConfig.Service.Name, o.Webhooks[0].ClientConfig.CABundle = "hot-service", second
 	s := source(c, o)
-	s.Backends = keeper{first}
+	s.Certificates = keeper{first}
 	actions, problem := s.Install()
 	require.Empty(t, problem)
 	after := actions[slices.Index(lines(actions), "update ValidatingWebhookConfiguration "+o.Name+" (Install)")].(olmcore.Update).After.(*validatingConfiguration)
@@ -370,7 +370,7 @@ func TestWebhookOfAnotherDeploymentDropsOldAuthority(t *testing.T) {
 
 func TestConversionByAnotherDeploymentDropsOldAuthority(t *testing.T) {
 	s := source(operator(describe("c", conversion)), converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Name, c.CABundle = "x", second })))
-	s.Backends = keeper{first}
+	s.Certificates = keeper{first}
 	actions, _ := s.Install()
 	require.Len(t, actions, 1)
 	after := actions[0].(olmcore.Update).After.(*definition)
@@ -428,8 +428,8 @@ func TestClientsOfOperator(t *testing.T) {
 			version := operator(c.webhooks...)
 			version.Spec.Replaces = "cool.v0"
 			s := source(version, c.objects...)
-			s.Backends = nil
-			got := s.Clients()
+			s.Certificates = nil
+			got := s.List()
 			require.Empty(t, cmp.Diff(c.want, got))
 		})
 	}
@@ -444,7 +444,7 @@ func TestTrustUpdatesClientsOfEveryVersion(t *testing.T) {
 	former := olms.DeepCopy()
 	former.Name, former.UID, former.Labels["olm.owner.uid"] = "former", "former", "x"
 	s := source(operator(describe("v.example.com", validating), describe("c", conversion)), old, former, olms, converted())
-	s.Backends = backends{"cool": second}
+	s.Certificates = backends{"cool": second}
 	require.Equal(t, []string{
 		"update CustomResourceDefinition cools.example.com (Trust)", "update ValidatingWebhookConfiguration former (Trust)",
 		"update ValidatingWebhookConfiguration old (Trust)", "update ValidatingWebhookConfiguration v.example.com-8k2xz (Trust)",

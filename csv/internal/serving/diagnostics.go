@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/olmcore"
@@ -16,10 +15,7 @@ import (
 // Diagnostics reports existing webhook rules and CRD conversions that would not be allowed if they were new. It also
 // reports rules that a webhook does not get although its description contains them. It returns nil if a list was not
 // read.
-func (s Webhooks) Diagnostics() []olmcore.Diagnostic {
-	if s.CSV == nil {
-		return nil
-	}
+func (s Clients) Diagnostics() []olmcore.Diagnostic {
 	f := factsOf(s)
 	if f.unread() != "" {
 		return nil
@@ -33,7 +29,7 @@ func conversionDiagnostics(f *facts) []olmcore.Diagnostic {
 	kept := sets.New[string]()
 	for i := range f.source.CSV.Spec.WebhookDefinitions {
 		w := &f.source.CSV.Spec.WebhookDefinitions[i]
-		if w.Type != v1alpha1.ConversionWebhook {
+		if !isConversion(w) {
 			continue
 		}
 		for _, name := range w.ConversionCRDs {

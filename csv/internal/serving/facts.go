@@ -3,7 +3,7 @@
 package serving
 
 import (
-	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -19,7 +19,7 @@ import (
 
 // facts contains the classified objects of a Source. factsOf fills it once. Afterwards it is read-only.
 type facts struct {
-	source Webhooks // as the caller passed it
+	source Clients // as the caller passed it
 	// services contains the names of the Deployments that are called, by the names of their Services.
 	services map[string]string
 	// crds contains the observed CRDs, by name.
@@ -33,6 +33,8 @@ type facts struct {
 	all, own []olmcore.Object
 	// made contains the configurations of this CSV, by their description. Each description has an entry.
 	made map[origin][]olmcore.Object
+	// apis contains the owned group versions whose description names a Deployment, with their APIServices.
+	apis []*api
 	// reach contains the judged rules of the descriptions of admission webhooks.
 	reach map[origin]*reach
 }
@@ -58,10 +60,13 @@ func (f *facts) from(o olmcore.Object) origin {
 }
 
 // factsOf returns the facts of a Source.
-func factsOf(s Webhooks) *facts {
+func factsOf(s Clients) *facts {
+	if s.CSV == nil {
+		s.CSV = &owned.CSV{} // it describes no clients
+	}
 	f := &facts{
 		source: s, services: map[string]string{}, crds: owned.ByName(s.CRDs, ""),
-		desired: map[olmcore.Key]origin{}, named: map[olmcore.Key]olmcore.Object{}, made: map[origin][]olmcore.Object{},
+		apis: s.apis(), desired: map[olmcore.Key]origin{}, named: map[olmcore.Key]olmcore.Object{}, made: map[origin][]olmcore.Object{},
 	}
 	for _, name := range DeploymentNames(s.CSV) {
 		f.services[ServiceName(name)] = name
@@ -72,10 +77,11 @@ func factsOf(s Webhooks) *facts {
 			f.made[originOf(w)] = nil
 		}
 	}
-	for _, o := range s.Objects.ValidatingWebhookConfigurations.Items {
+	objects := cmp.Or(s.Objects, &serving.Objects{})
+	for _, o := range objects.ValidatingWebhookConfigurations.Items {
 		f.add(o)
 	}
-	for _, o := range s.Objects.MutatingWebhookConfigurations.Items {
+	for _, o := range objects.MutatingWebhookConfigurations.Items {
 		f.add(o)
 	}
 	slices.SortFunc(f.all, func(a, b olmcore.Object) int { return olmcore.RefOf(a).Compare(olmcore.RefOf(b)) })
@@ -112,39 +118,12 @@ func (f *facts) unread() string {
 	if len(f.source.CSV.Spec.WebhookDefinitions) == 0 {
 		return ""
 	}
+	objects := cmp.Or(f.source.Objects, &serving.Objects{})
 	return strings.Join(slices.Concat(
-		read.Missing(f.source.Objects.ValidatingWebhookConfigurations, "ValidatingWebhookConfigurations"),
-		read.Missing(f.source.Objects.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"),
+		read.Missing(objects.ValidatingWebhookConfigurations, "ValidatingWebhookConfigurations"),
+		read.Missing(objects.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"),
 		f.source.UnreadCRDs,
 	), ", ")
-}
-
-// bundle returns the caBundle that a client of a Service should have. have is its current caBundle. If the result is
-// nil, the client must not be created yet.
-func (f *facts) bundle(service string, have []byte) []byte {
-	if bundle := f.wantedBundle(service, have); bundle != nil {
-		return bundle
-	}
-	return have
-}
-
-// wantedBundle returns the caBundle from Backends, or nil if there is no certificate.
-func (f *facts) wantedBundle(service string, have []byte) []byte {
-	if f.source.Backends == nil {
-		return nil
-	}
-	return f.source.Backends.Trust(f.services[service], have)
-}
-
-// trusts reports whether a caBundle contains at least one of the authorities that a client of a Service should have.
-// Missing authorities are added without a new installation.
-func (f *facts) trusts(service string, have []byte) bool {
-	want := f.wantedBundle(service, have)
-	if want == nil || bytes.Equal(have, want) {
-		return len(have) > 0
-	}
-	bundle := f.source.Memory.Bundle(want)
-	return slices.ContainsFunc(f.source.Memory.Bundle(have), func(a serving.Authority) bool { return bundle.Has(a.ID) })
 }
 
 // kindOf returns the kind of the configuration of a description. It is empty for a conversion.
@@ -200,18 +179,44 @@ func (f *facts) calledBy(config *apiextensionsv1.WebhookClientConfig) bool {
 }
 
 // converted returns the CRDs that Deployments of this CSV convert and whose caBundle it may update, sorted by name.
-func (f *facts) converted() []*apiextensionsv1.CustomResourceDefinition {
+func (f *facts) converted() []olmcore.Object {
 	described := owned.OwnedCRDs(f.source.CSV)
 	for i := range f.source.CSV.Spec.WebhookDefinitions {
 		described.Insert(f.source.CSV.Spec.WebhookDefinitions[i].ConversionCRDs...)
 	}
-	var crds []*apiextensionsv1.CustomResourceDefinition
+	var crds []olmcore.Object
 	for _, crd := range f.source.CRDs {
 		config := clientConfig(crd)
 		if described.Has(crd.Name) && crd.DeletionTimestamp == nil && f.calledBy(config) && mayFollow(f, crd) {
 			crds = append(crds, crd)
 		}
 	}
-	slices.SortFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(crds, func(a, b olmcore.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return crds
+}
+
+// missingWebhooks returns the Services of the Deployments of some descriptions that Install has not created a webhook or
+// conversion for yet.
+func missingWebhooks(f *facts, isIncluded func(*description) bool) (services []string) {
+	for i := range f.source.CSV.Spec.WebhookDefinitions {
+		w := &f.source.CSV.Spec.WebhookDefinitions[i]
+		if isIncluded(w) && f.isMissing(w) {
+			services = append(services, ServiceName(w.DeploymentName))
+		}
+	}
+	return services
+}
+
+// isMissing reports whether Install has not created the webhook or conversion of a description yet.
+func (f *facts) isMissing(w *description) bool {
+	if isConversion(w) {
+		return slices.ContainsFunc(w.ConversionCRDs, func(name string) bool {
+			crd := f.crds[name]
+			config := clientConfig(crd)
+			isOpen := config == nil || len(config.CABundle) == 0 || f.callsPredecessor(crd)
+			return crd != nil && f.source.notOurs(crd) == "" && !f.calledBy(config) && isOpen
+		})
+	}
+	calls := func(o olmcore.Object) bool { return len(f.calls(o)) > 0 }
+	return isAdmission(w) && !slices.ContainsFunc(f.made[originOf(w)], calls)
 }

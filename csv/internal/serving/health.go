@@ -16,54 +16,113 @@ import (
 	"github.com/olmcore/olm/csv/internal/owned"
 )
 
-// State is the health of the APIServices of a CSV.
-type APIState string
+// State is the health of the clients of a CSV.
+type State string
 
-// States, from best to worst. The state of a CSV is the worst state of its APIServices.
+// States of clients.
 const (
-	Available  APIState = "Available"  // Available means that all APIServices are served.
-	Disrupted  APIState = "Disrupted"  // Disrupted means that Pods are being replaced, for example during a drain.
-	NotServed  APIState = "NotServed"  // NotServed means that an APIService or one of its kinds is not available.
-	NotUpdated APIState = "NotUpdated" // NotUpdated means that Install must create or update an APIService.
+	Healthy     State = "Healthy"     // Healthy means that all clients are up to date, and all APIServices are served.
+	Disrupted   State = "Disrupted"   // Disrupted means that Pods of an APIService are being replaced, as during a drain.
+	Waiting     State = "Waiting"     // Waiting means that a webhook waits for its certificate, or an APIService is not served.
+	Missing     State = "Missing"     // Missing means that Install must create or update a client.
+	Failing     State = "Failing"     // Failing means that a webhook cannot be installed.
+	NotObserved State = "NotObserved" // NotObserved means that a list was not read, so webhooks are not judged.
 )
 
-var states = []APIState{Available, Disrupted, NotServed, NotUpdated}
-
-// Health returns the worst State of the owned APIServices. A Disrupted APIService that does not become available
-// becomes NotServed: see DisruptedFor.
-//
-// Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, areAPIServicesAvailable.
-func (s APIServices) Health() APIState {
-	worst := 0
-	for _, a := range s.apis() {
-		worst = max(worst, slices.Index(states, s.stateOf(a)))
-	}
-	return states[worst]
+// Health is the State of the clients of a CSV, and its message. For Waiting and Missing the message is that of OLM. For
+// Failing it is the problem, and for NotObserved it contains the names of the lists. Otherwise it is empty.
+type Health struct {
+	State   State
+	Message string
 }
 
-func (s APIServices) stateOf(a *api) APIState {
+// Messages of OLM about clients that are not up to date.
+const (
+	apisMissing     = "apiServices not installed"
+	webhooksMissing = "webhooks not installed"
+)
+
+// Health returns Healthy if all clients are up to date and all APIServices are served. Otherwise the APIServices have
+// their worst State, and webhooks usually have the State of the first one that is not up to date. A client that an
+// installation repairs takes precedence over one that only needs time. While an APIService is Disrupted, the State of
+// the webhooks does not count. See DisruptedFor for the end of that State.
+//
+// As in OLM, an admission webhook is up to date if the hash of its description matches. A conversion webhook is up to
+// date if its CRDs have the strategy Webhook. The caBundle of a webhook that calls the CSV must also contain an
+// authority of the Deployment.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, areAPIServicesAvailable.
+func (s Clients) Health() Health {
+	f := factsOf(s)
+	apis, webhooks := healthOfAPIs(f), healthOfWebhooks(f)
 	switch {
-	case s.mustInstall(a):
-		return NotUpdated
+	case apis.State == Disrupted, apis.State == Missing:
+		return apis
+	case apis.State == Waiting && (webhooks.State == Healthy || webhooks.State == NotObserved):
+		return apis
+	}
+	return webhooks
+}
+
+// healthOfAPIs returns the worst health of the owned APIServices.
+func healthOfAPIs(f *facts) Health {
+	fromBest, worst := []State{Healthy, Disrupted, Waiting, Missing}, 0
+	for _, a := range f.apis {
+		worst = max(worst, slices.Index(fromBest, stateOfAPI(f.source, a)))
+	}
+	if state := fromBest[worst]; state == Waiting || state == Missing {
+		return Health{state, apisMissing}
+	}
+	return Health{State: fromBest[worst]}
+}
+
+// healthOfWebhooks returns the health of the first webhook or conversion that is not up to date.
+func healthOfWebhooks(f *facts) Health {
+	if unread := f.unread(); unread != "" {
+		return Health{NotObserved, unread}
+	}
+	if problem := unlabelled(f.own); problem != "" {
+		return Health{Failing, problem}
+	}
+	for i := range f.source.CSV.Spec.WebhookDefinitions {
+		w := &f.source.CSV.Spec.WebhookDefinitions[i]
+		switch {
+		case isConversion(w) && f.converts(w) || !isConversion(w) && f.admits(w):
+		case f.isMissing(w) && f.bundle(ServiceName(w.DeploymentName), nil) == nil:
+			return Health{Waiting, webhooksMissing}
+		case isConversion(w):
+			return Health{Failing, "conversionWebhook not ready"}
+		default:
+			return Health{Missing, webhooksMissing}
+		}
+	}
+	return Health{State: Healthy}
+}
+
+func stateOfAPI(s Clients, a *api) State {
+	isServed := func(k schema.GroupVersionKind) bool { return slices.Contains(s.ServedAPIs.Items, k) }
+	switch {
+	case mustInstall(s, a):
+		return Missing
 	case a.live == nil || a.live.DeletionTimestamp != nil || !s.isAdoptable(a.live):
-		return NotServed
+		return Waiting
 	case !isAvailable(a.live) && s.disruptedFor(a) > 0:
 		return Disrupted
 	case !isAvailable(a.live):
-		return NotServed
-	case s.ServedAPIs.Complete && slices.ContainsFunc(a.kinds, func(k schema.GroupVersionKind) bool { return !slices.Contains(s.ServedAPIs.Items, k) }):
-		return NotServed
+		return Waiting
+	case s.ServedAPIs.Complete && slices.ContainsFunc(a.kinds, func(k schema.GroupVersionKind) bool { return !isServed(k) }):
+		return Waiting
 	}
-	return Available
+	return Healthy
 }
 
 // mustInstall reports whether Install would repair an APIService. A caBundle with an additional or missing authority
 // needs no repair, because it occurs during every certificate rotation.
-func (s APIServices) mustInstall(a *api) bool {
+func mustInstall(s Clients, a *api) bool {
 	if s.write(a) == nil {
 		return false
 	}
-	return a.live == nil || !s.isRight(a) || !s.trusts(a)
+	return a.live == nil || !s.isRight(a) || !s.trusts(a.live.Spec.CABundle, s.wantedBundle(a.deployment, nil))
 }
 
 func isAvailable(service *apiregistrationv1.APIService) bool {
@@ -83,9 +142,9 @@ func available(service *apiregistrationv1.APIService) *apiregistrationv1.APIServ
 // disruptionLimit is the maximum time for which an unavailable APIService is Disrupted while its Pods start or stop.
 const disruptionLimit = 5 * time.Minute
 
-// DisruptedFor returns the time after which the first disrupted APIService becomes NotServed if nothing changes. It
+// DisruptedFor returns the time after which the first disrupted APIService is Waiting if nothing changes. It
 // returns 0 if no APIService is disrupted.
-func (s APIServices) DisruptedFor() time.Duration {
+func (s Clients) DisruptedFor() time.Duration {
 	var left time.Duration
 	for _, a := range s.apis() {
 		if a.live == nil || isAvailable(a.live) {
@@ -106,7 +165,7 @@ func (s APIServices) DisruptedFor() time.Duration {
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, isAPIServiceBackendDisrupted.
 // Differs: only the Pods of the Deployment behind this APIService are considered. The time starts with the disruption
 // of the Pod, not with its creation.
-func (s APIServices) disruptedFor(a *api) time.Duration {
+func (s Clients) disruptedFor(a *api) time.Duration {
 	d, exists := owned.Find(s.Deployments, s.CSV.Namespace, a.deployment)
 	if !exists || s.Objects == nil || !isDegraded(d) {
 		return 0

@@ -30,10 +30,10 @@ import (
 // Differs: OLM accepts only one authority in the caBundle. This library accepts two during a certificate rotation. OLM
 // also reinstalls the operator if a ServiceAccount is missing. This library does not, because an installation does not
 // create ServiceAccounts.
-func (s APIServices) Issue() (problem string, mendable bool) {
+func (s Clients) Issue() (problem string, mendable bool) {
 	var problems []error
 	for _, a := range s.apis() {
-		err := s.issueOf(a)
+		err := issueOf(s, a)
 		if err == nil {
 			continue
 		}
@@ -57,7 +57,7 @@ type unadoptableError string
 
 func (e unadoptableError) Error() string { return string(e) + " is unadoptable" }
 
-func (s APIServices) issueOf(a *api) error {
+func issueOf(s Clients, a *api) error {
 	switch {
 	case a.live == nil:
 		return notFound(apiregistrationv1.GroupName, "apiservice", a.name)
@@ -66,20 +66,20 @@ func (s APIServices) issueOf(a *api) error {
 	case s.Objects == nil:
 		return nil
 	}
-	trusted, err := s.checkReference(a)
+	trusted, err := checkReference(s, a)
 	if err != nil {
 		return err
 	}
-	d, err := s.checkCertificate(a, trusted)
+	d, err := checkCertificate(s, a, trusted)
 	if err != nil {
 		return err
 	}
-	return s.checkRights(a, d)
+	return checkRights(s, a, d)
 }
 
 // checkReference checks the Service and the APIService's reference to it. It returns the hashes of the authorities that
 // the APIService trusts.
-func (s APIServices) checkReference(a *api) (trusted sets.Set[string], err error) {
+func checkReference(s Clients, a *api) (trusted sets.Set[string], err error) {
 	_, exists := owned.Find(s.Objects.Services.Items, s.CSV.Namespace, a.service())
 	bundle := s.Memory.Bundle(a.live.Spec.CABundle)
 	switch {
@@ -98,7 +98,7 @@ func (s APIServices) checkReference(a *api) (trusted sets.Set[string], err error
 }
 
 // checkCertificate checks the Secret, and the Deployment that serves with it.
-func (s APIServices) checkCertificate(a *api, trusted sets.Set[string]) (*appsv1.Deployment, error) {
+func checkCertificate(s Clients, a *api, trusted sets.Set[string]) (*appsv1.Deployment, error) {
 	name := CertificateName(a.deployment)
 	secret, exists := owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, name)
 	if exists {
@@ -128,7 +128,7 @@ func (s APIServices) checkCertificate(a *api, trusted sets.Set[string]) (*appsv1
 }
 
 // checkRights checks the permissions of the Deployment's ServiceAccount.
-func (s APIServices) checkRights(a *api, d *appsv1.Deployment) error {
+func checkRights(s Clients, a *api, d *appsv1.Deployment) error {
 	namespace := s.CSV.Namespace
 	name := CertificateName(a.deployment)
 	o := s.Objects

@@ -24,16 +24,16 @@ const (
 	deploymentMismatch = "deployment cool CA cert hash does not match expected"
 )
 
-func secret(change func(*corev1.Secret)) func(*internalserving.APIServices) {
-	return func(s *internalserving.APIServices) { change(s.Objects.Secrets.Items[0]) }
+func secret(change func(*corev1.Secret)) func(*internalserving.Clients) {
+	return func(s *internalserving.Clients) { change(s.Objects.Secrets.Items[0]) }
 }
 
-func backing(change func(*appsv1.Deployment)) func(*internalserving.APIServices) {
-	return func(s *internalserving.APIServices) { change(s.Deployments[0]) }
+func backing(change func(*appsv1.Deployment)) func(*internalserving.Clients) {
+	return func(s *internalserving.Clients) { change(s.Deployments[0]) }
 }
 
 // second adds an APIService that the same Deployment serves.
-func secondAPI(s *internalserving.APIServices) {
+func secondAPI(s *internalserving.Clients) {
 	s.CSV.Spec.APIServiceDefinitions.Owned = append([]v1alpha1.APIServiceDescription{
 		{Name: "ices", Group: "ice.example.com", Version: "v2", Kind: "Ice", DeploymentName: "cool", ContainerPort: 8443},
 	}, s.CSV.Spec.APIServiceDefinitions.Owned...)
@@ -47,25 +47,25 @@ func secondAPI(s *internalserving.APIServices) {
 func TestIssueReportsTheFirstFailedCheck(t *testing.T) {
 	steps := []struct {
 		name  string
-		spoil func(*internalserving.APIServices)
+		spoil func(*internalserving.Clients)
 		want  string
 	}{
-		{"the kube-system RoleBinding", func(s *internalserving.APIServices) { s.Objects.RoleBindings.Items = s.Objects.RoleBindings.Items[:1] },
+		{"the kube-system RoleBinding", func(s *internalserving.Clients) { s.Objects.RoleBindings.Items = s.Objects.RoleBindings.Items[:1] },
 			`rolebinding.rbac.authorization.k8s.io "cool-service-auth-reader" not found`},
-		{"the ClusterRoleBinding", func(s *internalserving.APIServices) { s.Objects.ClusterRoleBindings.Items = nil },
+		{"the ClusterRoleBinding", func(s *internalserving.Clients) { s.Objects.ClusterRoleBindings.Items = nil },
 			`clusterrolebinding.rbac.authorization.k8s.io "cool-service-system:auth-delegator" not found`},
-		{"the RoleBinding", func(s *internalserving.APIServices) { s.Objects.RoleBindings.Items = nil },
+		{"the RoleBinding", func(s *internalserving.Clients) { s.Objects.RoleBindings.Items = nil },
 			`rolebinding.rbac.authorization.k8s.io "cool-service-cert" not found`},
-		{"the Role", func(s *internalserving.APIServices) { s.Objects.Roles.Items = nil }, `role.rbac.authorization.k8s.io "cool-service-cert" not found`},
-		{"the ServiceAccount", func(s *internalserving.APIServices) { s.ServiceAccounts = nil }, `serviceaccount "cool" not found`},
+		{"the Role", func(s *internalserving.Clients) { s.Objects.Roles.Items = nil }, `role.rbac.authorization.k8s.io "cool-service-cert" not found`},
+		{"the ServiceAccount", func(s *internalserving.Clients) { s.ServiceAccounts = nil }, `serviceaccount "cool" not found`},
 		{"the hash of the Deployment", backing(func(d *appsv1.Deployment) { d.Spec.Template.Annotations = nil }), deploymentMismatch},
-		{"the Deployment", func(s *internalserving.APIServices) { s.Deployments = nil }, `deployment.apps "cool" not found`},
+		{"the Deployment", func(s *internalserving.Clients) { s.Deployments = nil }, `deployment.apps "cool" not found`},
 		{"the hash of the Secret", secret(func(o *corev1.Secret) { o.Annotations = nil }), secretMismatch},
 		{"the serving certificate", secret(func(o *corev1.Secret) { o.Data["tls.crt"] = []byte("garbage") }), "tls.crt of secret cool-service-cert has no certificate"},
-		{"the Secret", func(s *internalserving.APIServices) { s.Objects.Secrets.Items = nil }, `secret "cool-service-cert" not found`},
+		{"the Secret", func(s *internalserving.Clients) { s.Objects.Secrets.Items = nil }, `secret "cool-service-cert" not found`},
 		{"the bundle", live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = []byte("garbage") }), "caBundle of APIService v1.ice.example.com has no certificate"},
 		{"the reference", live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" }), "found APIService and service reference mismatch"},
-		{"the Service", func(s *internalserving.APIServices) { s.Objects.Services.Items = nil }, `service "cool-service" not found`},
+		{"the Service", func(s *internalserving.Clients) { s.Objects.Services.Items = nil }, `service "cool-service" not found`},
 		{"the APIService", absent, `apiservice.apiregistration.k8s.io "v1.ice.example.com" not found`},
 	}
 	s := installedAPI()
@@ -83,11 +83,11 @@ func TestIssueReportsTheFirstFailedCheck(t *testing.T) {
 func TestIssuesOfReferenceCertificateAndRights(t *testing.T) {
 	both := join(oldCA, newCA)
 	for name, c := range map[string]struct {
-		change func(*internalserving.APIServices)
+		change func(*internalserving.Clients)
 		want   string
 	}{
-		"nothing":               {func(*internalserving.APIServices) {}, ""},
-		"no owned APIService":   {func(s *internalserving.APIServices) { s.CSV.Spec.APIServiceDefinitions.Owned = nil }, ""},
+		"nothing":               {func(*internalserving.Clients) {}, ""},
+		"no owned APIService":   {func(s *internalserving.Clients) { s.CSV.Spec.APIServiceDefinitions.Owned = nil }, ""},
 		"no service reference":  {live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }), "found APIService and service reference mismatch"},
 		"a reference elsewhere": {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "x" }), "found APIService and service reference mismatch"},
 		"no bundle":             {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = nil }), "caBundle of APIService v1.ice.example.com has no certificate"},
@@ -119,22 +119,22 @@ func TestIssuesOfReferenceCertificateAndRights(t *testing.T) {
 		), ""},
 		"an authority of two of which one is trusted": {secret(func(o *corev1.Secret) { o.Annotations["olmcahash"], o.Data["olmCAKey"] = hashOf(both), both }), secretMismatch},
 		"the Pods run as the default account":         {backing(func(d *appsv1.Deployment) { d.Spec.Template.Spec.ServiceAccountName = "" }), `serviceaccount "default" not found`},
-		"the default account exists": {changes(backing(func(d *appsv1.Deployment) { d.Spec.Template.Spec.ServiceAccountName = "" }), func(s *internalserving.APIServices) {
+		"the default account exists": {changes(backing(func(d *appsv1.Deployment) { d.Spec.Template.Spec.ServiceAccountName = "" }), func(s *internalserving.Clients) {
 			s.ServiceAccounts[0].Name = "default"
 		}), ""},
-		"the account of another namespace":  {func(s *internalserving.APIServices) { s.ServiceAccounts[0].Namespace = "x" }, `serviceaccount "cool" not found`},
+		"the account of another namespace":  {func(s *internalserving.Clients) { s.ServiceAccounts[0].Namespace = "x" }, `serviceaccount "cool" not found`},
 		"two APIServices of one Deployment": {secondAPI, ""},
-		"both have a problem": {changes(secondAPI, func(s *internalserving.APIServices) {
+		"both have a problem": {changes(secondAPI, func(s *internalserving.Clients) {
 			s.APIServices[0].Spec.Service, s.APIServices[1].Spec.CABundle = nil, nil
 		}),
 			"[found APIService and service reference mismatch, caBundle of APIService v2.ice.example.com has no certificate]"},
-		"both have the same problem": {changes(secondAPI, func(s *internalserving.APIServices) { s.Objects.Services.Items = nil }), `service "cool-service" not found`},
-		"the bindings have their second names": {func(s *internalserving.APIServices) {
+		"both have the same problem": {changes(secondAPI, func(s *internalserving.Clients) { s.Objects.Services.Items = nil }), `service "cool-service" not found`},
+		"the bindings have their second names": {func(s *internalserving.Clients) {
 			s.Objects.ClusterRoleBindings.Items[0].Name = internalserving.DelegatorNames("cool", "ns")[1]
 			s.Objects.RoleBindings.Items[1].Name = internalserving.ReaderNames("cool", "ns")[1]
 		}, ""},
-		"nothing was read": {func(s *internalserving.APIServices) { s.Objects = nil }, ""},
-		"no list was read": {func(s *internalserving.APIServices) { s.Objects = &serving.Objects{} }, ""},
+		"nothing was read": {func(s *internalserving.Clients) { s.Objects = nil }, ""},
+		"no list was read": {func(s *internalserving.Clients) { s.Objects = &serving.Objects{} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := changed(c.change)
@@ -148,12 +148,12 @@ func TestIssuesOfReferenceCertificateAndRights(t *testing.T) {
 
 // TestIssueStopsAtUnadoptableAPIService checks an APIService that another installation would not repair.
 func TestIssueStopsAtUnadoptableAPIService(t *testing.T) {
-	s := changed(secondAPI, ownedBy("other", "cool.v2"), func(s *internalserving.APIServices) { s.APIServices[1].Spec.CABundle = nil })
+	s := changed(secondAPI, ownedBy("other", "cool.v2"), func(s *internalserving.Clients) { s.APIServices[1].Spec.CABundle = nil })
 	problem, mendable := s.Issue()
 	require.Equal(t, "v1.ice.example.com is unadoptable", problem)
 	require.False(t, mendable)
 
-	s = changed(secondAPI, func(s *internalserving.APIServices) {
+	s = changed(secondAPI, func(s *internalserving.Clients) {
 		s.APIServices[0].Spec.CABundle, s.APIServices[1].Labels = nil, nil
 	})
 	problem, mendable = s.Issue()
@@ -172,11 +172,11 @@ func TestIncompleteListsCauseNoIssue(t *testing.T) {
 		"Pods":                func(o *serving.Objects) { o.Pods = olmcore.Observed[*corev1.Pod]{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := changed(func(s *internalserving.APIServices) { unread(s.Objects) })
+			s := changed(func(s *internalserving.Clients) { unread(s.Objects) })
 			problem, _ := s.Issue()
 			require.Empty(t, problem)
-			require.Empty(t, s.Install())
-			require.Equal(t, internalserving.Available, s.Health())
+			require.Empty(t, apiWrites(s))
+			require.Equal(t, internalserving.Healthy, s.Health().State)
 		})
 	}
 }

@@ -62,12 +62,7 @@ func ProblemOfWebhooks(c *owned.CSV) string {
 // Problem returns a message about the first invalid webhook description, or about a rule that the OperatorGroup does
 // not allow. It returns an empty string if there is no problem. A rule is allowed if an existing configuration contains
 // it. It also returns an empty string if s is the zero value.
-func (s Webhooks) Problem() string {
-	if s.CSV == nil {
-		return ""
-	}
-	return problemOf(factsOf(s))
-}
+func (s Clients) Problem() string { return problemOf(factsOf(s)) }
 
 func problemOf(f *facts) string { return cmp.Or(ProblemOfWebhooks(f.source.CSV), rulesProblem(f)) }
 

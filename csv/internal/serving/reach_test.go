@@ -88,7 +88,7 @@ func command(t *testing.T, w description) string {
 }
 
 // installedRules returns the rules of the only configuration that an installation creates, and why it creates none.
-func installedRules(t *testing.T, s internalserving.Webhooks) (rules, problem string) {
+func installedRules(t *testing.T, s internalserving.Clients) (rules, problem string) {
 	actions, problem := s.Install()
 	if problem != "" {
 		require.Empty(t, actions)
@@ -220,7 +220,7 @@ func TestInstalledRulesAreKept(t *testing.T) {
 		"for a new configuration such rules would get the scope Namespaced)" + allow + command(t, narrowed)
 	for name, c := range map[string]struct {
 		from, now description
-		change    func(s *internalserving.Webhooks, o *validatingConfiguration)
+		change    func(s *internalserving.Clients, o *validatingConfiguration)
 		want      string // rules afterwards
 		problem   string
 		install   int
@@ -232,44 +232,44 @@ func TestInstalledRulesAreKept(t *testing.T) {
 		"a narrowed rule":                      {from: narrowed, now: narrowed, want: `"example.org" things *`, reported: wouldNarrow},
 		"a rule that would match nothing else": {from: plain, now: plain, want: `"" pods *`},
 		"a group of all namespaces": {from: refused, now: refused, want: `"rbac.authorization.k8s.io" clusterroles *`,
-			change: func(s *internalserving.Webhooks, o *validatingConfiguration) {
+			change: func(s *internalserving.Clients, o *validatingConfiguration) {
 				s.Group, o.Webhooks[0].NamespaceSelector = group(operatorsv1.OperatorGroupSpec{}), &metav1.LabelSelector{}
 			}},
 		"a group that selected all namespaces before": {from: refused, now: refused, want: `"rbac.authorization.k8s.io" clusterroles *`,
-			change: func(_ *internalserving.Webhooks, o *validatingConfiguration) {
+			change: func(_ *internalserving.Clients, o *validatingConfiguration) {
 				o.Webhooks[0].NamespaceSelector = &metav1.LabelSelector{}
 			},
 			install: 1, trust: 1, reported: wouldRefuse},
 		"a narrowed rule, and a group that selects all namespaces now": {from: narrowed, now: narrowed, want: `"example.org" things *`,
-			change: func(s *internalserving.Webhooks, o *validatingConfiguration) {
+			change: func(s *internalserving.Clients, o *validatingConfiguration) {
 				s.Group = group(operatorsv1.OperatorGroupSpec{})
 				o.Webhooks[0].Rules[0].Scope = new(admissionregistrationv1.NamespacedScope)
 			}, install: 1, trust: 1},
 		"another failure policy": {from: narrowed, now: narrowed, want: `"example.org" things *`,
-			change: func(_ *internalserving.Webhooks, o *validatingConfiguration) {
+			change: func(_ *internalserving.Clients, o *validatingConfiguration) {
 				o.Webhooks[0].FailurePolicy = new(admissionregistrationv1.Ignore)
 			}, install: 1, reported: wouldNarrow},
 		"another authority": {from: refused, now: refused, want: `"rbac.authorization.k8s.io" clusterroles *`,
-			change: func(_ *internalserving.Webhooks, o *validatingConfiguration) {
+			change: func(_ *internalserving.Clients, o *validatingConfiguration) {
 				o.Webhooks[0].ClientConfig.CABundle = second
 			},
 			install: 1, trust: 1, reported: wouldRefuse},
 		"a refused rule that an administrator narrowed": {from: refused, now: refused, want: `"rbac.authorization.k8s.io" roles *`,
-			change: func(_ *internalserving.Webhooks, o *validatingConfiguration) {
+			change: func(_ *internalserving.Clients, o *validatingConfiguration) {
 				o.Webhooks[0].Rules[0].Resources = []string{"roles"}
 			},
 		},
 		"a rule that an administrator changed": {from: narrowed, now: narrowed, want: `"example.org" things Namespaced`,
-			change: func(_ *internalserving.Webhooks, o *validatingConfiguration) {
+			change: func(_ *internalserving.Clients, o *validatingConfiguration) {
 				o.Webhooks[0].Rules[0].Resources = []string{"x"}
 			},
 			install: 1},
 		"a changed description":                 {from: plain, now: narrowed, want: `"example.org" things Namespaced`, install: 1},
 		"a changed description that is refused": {from: plain, now: refused, want: `"" pods *`, problem: refusal},
 		"the rules were removed": {from: refused, now: refused,
-			change: func(_ *internalserving.Webhooks, o *validatingConfiguration) { o.Webhooks[0].Rules = nil }, problem: refusal},
+			change: func(_ *internalserving.Clients, o *validatingConfiguration) { o.Webhooks[0].Rules = nil }, problem: refusal},
 		"lists that were not read": {from: plain, now: refused, want: `"" pods *`,
-			change: func(s *internalserving.Webhooks, _ *validatingConfiguration) {
+			change: func(s *internalserving.Clients, _ *validatingConfiguration) {
 				s.UnreadCRDs = []string{"CustomResourceDefinitions"}
 			},
 			problem: "not read: CustomResourceDefinitions"},

@@ -21,17 +21,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Client is a webhook or APIService that calls a Service in the namespace of the CSV. Bundle is its caBundle, which
-// contains the authorities that the client trusts.
-type Client struct {
-	Service string
-	Bundle  []byte
-	// Missing is true if the CSV describes the client, but the client does not exist. While a client is missing, Pods keep
-	// serving with a certificate that is still valid. A client that is being created may not trust the next certificate.
-	Missing bool
-}
-
-// Source contains the observed objects from which Of computes a Plan.
+// Backends contains the observed objects of the Deployments that serve webhooks or APIs, from which CertificatesOf
+// computes Certificates.
 type Backends struct {
 	observed.Operator
 	// Clients contains all webhooks and APIServices that call a Service of the CSV. A client belongs to this CSV or to
@@ -39,7 +30,7 @@ type Backends struct {
 	Clients []Client
 }
 
-// Plan contains the certificate requests and the writes for the Deployments of a CSV that serve webhooks or APIs.
+// Certificates contains the certificate requests and the writes for the Deployments of a CSV that serve webhooks or APIs.
 type Certificates struct {
 	// Requests contains the requests for certificates that are not issued yet. While Requests is not empty, Install
 	// contains only writes of Secrets.
@@ -67,7 +58,7 @@ type Certificates struct {
 	backends map[string]*rotation // by Deployment
 }
 
-// Of returns the Plan for the Deployments of a CSV that serve webhooks or APIs.
+// CertificatesOf returns the Certificates of the Deployments of a CSV that serve webhooks or APIs.
 //
 // The Secret of a Deployment is the only record of the progress of a rotation. Every write of the Secret requires the
 // resourceVersion that was read. A rotation has these steps:

@@ -5,7 +5,12 @@
 // rotates the certificates of the Deployments, and checks the health of the webhooks and APIServices.
 package serving
 
-import "github.com/olmcore/olm/csv/internal/deployment"
+import (
+	"slices"
+
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/observed"
+)
 
 // Reasons of the actions of this package.
 const (
@@ -48,3 +53,36 @@ const (
 	// operator needs another conversion. To allow changes, let a cluster administrator run the command in the message.
 	ReasonConversionKept = "ConversionKept"
 )
+
+// Plan contains what a CSV serves: the certificates of its Deployments, and the clients through which the API server
+// calls them. The zero value is that of a CSV that serves nothing.
+type Plan struct {
+	Certificates Certificates
+	Clients      Clients
+}
+
+// Purpose is the reason why a Plan is computed.
+type Purpose string
+
+// Purposes of a Plan.
+const (
+	ForChecks       Purpose = "Checks"       // ForChecks means that clients are only checked, so no certificate is planned.
+	ForInstallation Purpose = "Installation" // ForInstallation means that the operator is installed, or was installed.
+	ForRenewal      Purpose = "Renewal"      // ForRenewal means that a version that waits only renews its certificates.
+)
+
+// PlanOf returns the Plan of a CSV. With ForRenewal, certificates do not wait for missing clients, because the version
+// creates none.
+func PlanOf(o observed.Operator, purpose Purpose) Plan {
+	p := Plan{Clients: Clients{Operator: o}}
+	if purpose == ForChecks {
+		return p
+	}
+	clients := p.Clients.List()
+	if purpose == ForRenewal {
+		clients = slices.DeleteFunc(clients, func(c Client) bool { return c.Missing })
+	}
+	p.Certificates = CertificatesOf(Backends{Operator: o, Clients: clients})
+	p.Clients.Certificates, p.Clients.Memory = p.Certificates, p.Certificates.Memory
+	return p
+}

@@ -37,14 +37,14 @@ func listed[T olmcore.Object](t *testing.T, c *fake.Cluster) olmcore.Observed[T]
 }
 
 // pass returns the actions of one reconcile.
-func (m *webhookManager) pass(t *testing.T) ([]olmcore.Action, internalserving.Webhooks) {
-	s := internalserving.Webhooks{Operator: observed.Operator{CSV: m.csv, Group: csvtest.Group(), Objects: &serving.Objects{
+func (m *webhookManager) pass(t *testing.T) ([]olmcore.Action, internalserving.Clients) {
+	s := internalserving.Clients{Operator: observed.Operator{CSV: m.csv, Group: csvtest.Group(), Objects: &serving.Objects{
 		Services: listed[*corev1.Service](t, m.cluster), Secrets: listed[*corev1.Secret](t, m.cluster), Roles: listed[*rbacv1.Role](t, m.cluster),
 		RoleBindings: listed[*rbacv1.RoleBinding](t, m.cluster), ClusterRoleBindings: listed[*rbacv1.ClusterRoleBinding](t, m.cluster),
 		ValidatingWebhookConfigurations: listed[*validatingConfiguration](t, m.cluster), MutatingWebhookConfigurations: listed[*mutatingConfiguration](t, m.cluster),
 	}}}
 	s.CRDs = listed[*definition](t, m.cluster).Items
-	from := internalserving.Backends{Operator: s.Operator, Clients: s.Clients()}
+	from := internalserving.Backends{Operator: s.Operator, Clients: s.List()}
 	from.Now = m.cluster.Now()
 	plan := internalserving.CertificatesOf(from)
 	if len(plan.Requests) > 0 {
@@ -55,7 +55,7 @@ func (m *webhookManager) pass(t *testing.T) ([]olmcore.Action, internalserving.W
 		plan = internalserving.CertificatesOf(from)
 	}
 	require.Empty(t, plan.Problem)
-	s.Backends = plan
+	s.Certificates = plan
 	install, problem := s.Install()
 	require.Empty(t, problem)
 	return slices.Concat(plan.Install, install), s
@@ -109,8 +109,8 @@ func TestWebhooksTrustTheServingCertificate(t *testing.T) {
 	require.Len(t, m.bundles(), 3)
 	first := m.bundles()["cools.example.com"]
 	_, s := m.pass(t)
-	state, why := s.Health()
-	require.Equal(t, internalserving.Installed, state, why)
+	state, why := healthOf(s)
+	require.Equal(t, internalserving.Healthy, state, why)
 
 	m.csv = m.csv.DeepCopy()
 	m.csv.Name, m.csv.UID = "cool.v2", "uid-cool.v2"
@@ -124,6 +124,6 @@ func TestWebhooksTrustTheServingCertificate(t *testing.T) {
 		require.NotEqual(t, string(first), string(bundle), name)
 	}
 	_, s = m.pass(t)
-	state, why = s.Health()
-	require.Equal(t, internalserving.Installed, state, why)
+	state, why = healthOf(s)
+	require.Equal(t, internalserving.Healthy, state, why)
 }

@@ -123,17 +123,17 @@ func crd(name string, changes ...func(crd *definition)) *definition {
 }
 
 // source returns a Source whose webhooks are not installed yet. Its Deployment has a certificate.
-func source(c *v1alpha1.ClusterServiceVersion, objects ...olmcore.Object) internalserving.Webhooks {
-	s := internalserving.Webhooks{
-		Operator: observed.Operator{CSV: c, Group: group(operatorsv1.OperatorGroupSpec{}), Objects: &serving.Objects{}},
-		Backends: backends{"cool": first},
+func source(c *v1alpha1.ClusterServiceVersion, objects ...olmcore.Object) internalserving.Clients {
+	s := internalserving.Clients{
+		Operator:     observed.Operator{CSV: c, Group: group(operatorsv1.OperatorGroupSpec{}), Objects: &serving.Objects{}},
+		Certificates: backends{"cool": first},
 	}
 	s.Objects.ValidatingWebhookConfigurations.Complete, s.Objects.MutatingWebhookConfigurations.Complete = true, true
 	observe(&s, objects...)
 	return s
 }
 
-func observe(s *internalserving.Webhooks, objects ...olmcore.Object) {
+func observe(s *internalserving.Clients, objects ...olmcore.Object) {
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *validatingConfiguration:
@@ -153,7 +153,7 @@ func group(spec operatorsv1.OperatorGroupSpec) *operatorsv1.OperatorGroup {
 }
 
 // installed returns what Install makes of a source, as the API server stores it.
-func installed(t require.TestingT, s internalserving.Webhooks) []olmcore.Object {
+func installed(t require.TestingT, s internalserving.Clients) []olmcore.Object {
 	cluster := fake.NewCluster(csvtest.Now)
 	for _, crd := range s.CRDs {
 		require.NoError(t, cluster.Load(crd))
@@ -224,4 +224,16 @@ func firstInstalledBy(namespace string) func(crd *definition) {
 	return func(crd *definition) {
 		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, olmcore.AnnotationFirstInstalledBy, namespace)
 	}
+}
+
+// healthOf returns the State of webhooks, and the problem or the unread lists. Without them, the message is that of OLM.
+func healthOf(s internalserving.Clients) (state internalserving.State, why string) {
+	h := s.Health()
+	switch {
+	case h.State != internalserving.Waiting && h.State != internalserving.Missing:
+		return h.State, h.Message
+	case h.Message != "webhooks not installed":
+		panic(h.Message)
+	}
+	return h.State, ""
 }

@@ -54,7 +54,7 @@ func drawnCSV(t *rapid.T) *v1alpha1.ClusterServiceVersion {
 }
 
 // drawnSource draws an operator, and damaged objects of an installation with the same or other descriptions.
-func drawnSource(t *rapid.T) internalserving.Webhooks {
+func drawnSource(t *rapid.T) internalserving.Clients {
 	crds := func() (crds []olmcore.Object) {
 		for _, name := range published {
 			crds = append(crds, crd(name, recorded("ns/cool.v1", "ns/cool.v2")))
@@ -67,7 +67,7 @@ func drawnSource(t *rapid.T) internalserving.Webhooks {
 		s.CSV = before.DeepCopy()
 	}
 	earlier := source(before, crds()...)
-	earlier.Backends = backends{"cool": [][]byte{first, second}[rapid.IntRange(0, 1).Draw(t, "earlier authority")]}
+	earlier.Certificates = backends{"cool": [][]byte{first, second}[rapid.IntRange(0, 1).Draw(t, "earlier authority")]}
 	objects := earlier.CRDs
 	s.CRDs = nil
 	if actions, problem := earlier.Install(); problem == "" {
@@ -126,23 +126,23 @@ type answer struct {
 	install       []olmcore.Action
 	installation  string
 	trust         []olmcore.Action
-	state         internalserving.WebhookState
+	state         internalserving.State
 	why           string
 	clients       []internalserving.Client
 	names, others []string
 }
 
-func ask(s internalserving.Webhooks) (a answer) {
+func ask(s internalserving.Clients) (a answer) {
 	a.problem = internalserving.ProblemOfWebhooks(s.CSV)
 	a.install, a.installation = s.Install()
 	a.trust = s.Trust()
-	a.state, a.why = s.Health()
-	a.clients = s.Clients()
+	a.state, a.why = healthOf(s)
+	a.clients = s.List()
 	a.names, a.others = internalserving.ConfigurationNames(s.CSV)
 	return a
 }
 
-func reversed(s internalserving.Webhooks) internalserving.Webhooks {
+func reversed(s internalserving.Clients) internalserving.Clients {
 	objects := *s.Objects
 	s.Objects, s.CRDs = &objects, slices.Clone(s.CRDs)
 	objects.ValidatingWebhookConfigurations.Items = slices.Clone(objects.ValidatingWebhookConfigurations.Items)
@@ -204,9 +204,9 @@ func TestInstallationConverges(t *testing.T) {
 		require.Empty(t, problem)
 		require.Empty(t, lines(actions))
 		require.Empty(t, lines(next.Trust()))
-		state, why := next.Health()
-		require.Equal(t, internalserving.Installed, state, why)
-		require.Empty(t, slices.DeleteFunc(next.Clients(), func(c internalserving.Client) bool { return !c.Missing }))
+		state, why := healthOf(next)
+		require.Equal(t, internalserving.Healthy, state, why)
+		require.Empty(t, slices.DeleteFunc(next.List(), func(c internalserving.Client) bool { return !c.Missing }))
 	})
 }
 
@@ -226,18 +226,18 @@ func TestTrustUpdatesEveryClient(t *testing.T) {
 		for _, o := range all(s) {
 			require.NoError(t, cluster.Load(o))
 		}
-		s.Backends = backends{"cool": second}
+		s.Certificates = backends{"cool": second}
 		do(t, cluster, s.Trust())
 		s.Objects, s.CRDs = source(s.CSV).Objects, nil
 		observe(&s, stored(t, cluster)...)
-		for _, c := range s.Clients() {
+		for _, c := range s.List() {
 			require.True(t, c.Missing || string(c.Bundle) == string(second), c)
 		}
 		require.Empty(t, lines(s.Trust()))
 	})
 }
 
-func all(s internalserving.Webhooks) []olmcore.Object {
+func all(s internalserving.Clients) []olmcore.Object {
 	var objects []olmcore.Object
 	for _, o := range s.Objects.ValidatingWebhookConfigurations.Items {
 		objects = append(objects, o)
@@ -297,7 +297,7 @@ func TestPublishedWebhooksAreInstalled(t *testing.T) {
 		for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 			trusted[d.Name] = first
 		}
-		s.Backends = trusted
+		s.Certificates = trusted
 		for round := range 2 {
 			s.Objects, s.CRDs = source(c).Objects, nil
 			observe(&s, stored(t, cluster)...)
@@ -309,8 +309,8 @@ func TestPublishedWebhooksAreInstalled(t *testing.T) {
 			require.Equal(t, round == 0 && len(c.Spec.WebhookDefinitions) > 0, len(actions) > 0, "%s %s: %v", b.Operator, b.Version, lines(actions))
 			do(t, cluster, actions)
 		}
-		state, why := s.Health()
-		require.Equal(t, internalserving.Installed, state, "%s %s: %s", b.Operator, b.Version, why)
+		state, why := healthOf(s)
+		require.Equal(t, internalserving.Healthy, state, "%s %s: %s", b.Operator, b.Version, why)
 	}
 }
 

@@ -97,8 +97,8 @@ func TestConfigurationsOfOLMAreKept(t *testing.T) {
 	require.Empty(t, problem)
 	require.Empty(t, actions)
 	require.Empty(t, s.Trust())
-	state, why := s.Health()
-	require.Equal(t, internalserving.Installed, state, why)
+	state, why := healthOf(s)
+	require.Equal(t, internalserving.Healthy, state, why)
 }
 
 // TestAdmissionWebhooks contains states of one validating webhook. For each it checks the writes of an installation or
@@ -106,12 +106,12 @@ func TestConfigurationsOfOLMAreKept(t *testing.T) {
 func TestAdmissionWebhooks(t *testing.T) {
 	type row struct {
 		csv     func(c *v1alpha1.ClusterServiceVersion)
-		source  func(s *internalserving.Webhooks)
+		source  func(s *internalserving.Clients)
 		observe func(o *validatingConfiguration) []olmcore.Object
 		install []string
 		problem string
 		trust   []string
-		state   internalserving.WebhookState
+		state   internalserving.State
 		why     string
 	}
 	is := func(change func(o *validatingConfiguration)) func(o *validatingConfiguration) []olmcore.Object {
@@ -134,16 +134,16 @@ func TestAdmissionWebhooks(t *testing.T) {
 	unlabelled := "ValidatingWebhookConfiguration " + olms + " has no label olm.webhook-description-generate-name"
 	for name, c := range map[string]row{
 		"nothing":                {observe: absent, install: create, state: internalserving.Missing},
-		"created by OLM":         {observe: kept, state: internalserving.Installed},
+		"created by OLM":         {observe: kept, state: internalserving.Healthy},
 		"of another description": {observe: is(func(o *validatingConfiguration) { o.Labels["olm.webhook-description-hash"] = "x" }), install: update, state: internalserving.Missing},
 		"without hash":           {observe: is(func(o *validatingConfiguration) { delete(o.Labels, "olm.webhook-description-hash") }), install: update, state: internalserving.Missing},
-		"not managed":            {observe: is(func(o *validatingConfiguration) { delete(o.Labels, "olm.managed") }), install: update, state: internalserving.Installed},
-		"with labels of others":  {observe: is(func(o *validatingConfiguration) { o.Labels["x"] = "y" }), state: internalserving.Installed},
-		"edited":                 {observe: is(func(o *validatingConfiguration) { o.Webhooks[0].FailurePolicy = new(admissionregistrationv1.Ignore) }), install: update, state: internalserving.Installed},
+		"not managed":            {observe: is(func(o *validatingConfiguration) { delete(o.Labels, "olm.managed") }), install: update, state: internalserving.Healthy},
+		"with labels of others":  {observe: is(func(o *validatingConfiguration) { o.Labels["x"] = "y" }), state: internalserving.Healthy},
+		"edited":                 {observe: is(func(o *validatingConfiguration) { o.Webhooks[0].FailurePolicy = new(admissionregistrationv1.Ignore) }), install: update, state: internalserving.Healthy},
 		"with a condition": {observe: is(func(o *validatingConfiguration) {
 			o.Webhooks[0].MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "x", Expression: "false"}}
-		}), install: update, state: internalserving.Installed},
-		"with a second webhook":   {observe: is(func(o *validatingConfiguration) { o.Webhooks = append(o.Webhooks, o.Webhooks[0]) }), install: update, state: internalserving.Installed},
+		}), install: update, state: internalserving.Healthy},
+		"with a second webhook":   {observe: is(func(o *validatingConfiguration) { o.Webhooks = append(o.Webhooks, o.Webhooks[0]) }), install: update, state: internalserving.Healthy},
 		"without webhooks":        {observe: is(func(o *validatingConfiguration) { o.Webhooks = nil }), install: update, state: internalserving.Missing},
 		"calling another service": {observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.Service.Name = "x" }), install: update, state: internalserving.Missing},
 		"calling a URL": {observe: is(func(o *validatingConfiguration) {
@@ -151,15 +151,15 @@ func TestAdmissionWebhooks(t *testing.T) {
 		}), install: update, state: internalserving.Missing},
 		"without a bundle":       {observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = nil }), install: update, trust: follow, state: internalserving.Missing},
 		"with another authority": {observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = second }), install: update, trust: follow, state: internalserving.Missing},
-		"with two authorities":   {observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = append(second, first...) }), install: update, trust: follow, state: internalserving.Installed},
+		"with two authorities":   {observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = append(second, first...) }), install: update, trust: follow, state: internalserving.Healthy},
 		"for other namespaces": {observe: is(func(o *validatingConfiguration) {
 			o.Webhooks[0].NamespaceSelector.MatchLabels = map[string]string{"x": "y"}
-		}), install: update, trust: follow, state: internalserving.Installed},
+		}), install: update, trust: follow, state: internalserving.Healthy},
 		"twice": {observe: func(o *validatingConfiguration) []olmcore.Object {
 			other := o.DeepCopy()
 			other.Name, other.Labels["olm.webhook-description-hash"] = "v.example.com-zzzzz", "x"
 			return []olmcore.Object{other, o}
-		}, install: []string{"update ValidatingWebhookConfiguration v.example.com-zzzzz (Install)"}, state: internalserving.Installed},
+		}, install: []string{"update ValidatingWebhookConfiguration v.example.com-zzzzz (Install)"}, state: internalserving.Healthy},
 		"being deleted":            {observe: is(func(o *validatingConfiguration) { o.DeletionTimestamp = csvtest.Ago(0) }), install: create, state: internalserving.Missing},
 		"of another incarnation":   {observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner.uid"] = "x" }), install: create, state: internalserving.Missing},
 		"of another version":       {observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner"] = "cool.v0" }), install: create, state: internalserving.Missing},
@@ -171,10 +171,10 @@ func TestAdmissionWebhooks(t *testing.T) {
 		"of a removed description, and the others exist": {observe: beside(func(o *validatingConfiguration) {
 			o.Name, o.Labels["olm.webhook-description-generate-name"] = "gone", "x"
 		}),
-			install: gone, trust: gone, state: internalserving.Installed},
+			install: gone, trust: gone, state: internalserving.Healthy},
 		"of a removed description, with another authority": {observe: beside(func(o *validatingConfiguration) {
 			o.Name, o.Labels["olm.webhook-description-generate-name"], o.Webhooks[0].ClientConfig.CABundle = "gone", "x", second
-		}), install: gone, trust: gone, state: internalserving.Installed},
+		}), install: gone, trust: gone, state: internalserving.Healthy},
 		"of a removed description, and the others are refused": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].TimeoutSeconds = new(int32(31)) },
 			observe: beside(func(o *validatingConfiguration) {
 				o.Name, o.Labels["olm.webhook-description-generate-name"] = "gone", "x"
@@ -190,7 +190,7 @@ func TestAdmissionWebhooks(t *testing.T) {
 			other := o.DeepCopy()
 			other.Name, other.Labels = vName, nil
 			return []olmcore.Object{other, o}
-		}, state: internalserving.Installed},
+		}, state: internalserving.Healthy},
 		"being deleted, with the name": {observe: is(func(o *validatingConfiguration) { o.Name, o.DeletionTimestamp = vName, csvtest.Ago(0) }), state: internalserving.Missing,
 			problem: "ValidatingWebhookConfiguration " + vName + " is being deleted"},
 		"with the name, relabelled": {observe: is(func(o *validatingConfiguration) {
@@ -203,33 +203,33 @@ func TestAdmissionWebhooks(t *testing.T) {
 		}), install: []string{"update ValidatingWebhookConfiguration " + vName + " (Install)"}, state: internalserving.Failing,
 			why: "ValidatingWebhookConfiguration " + vName + " has no label olm.webhook-description-generate-name"},
 
-		"no group": {source: func(s *internalserving.Webhooks) { s.Group = nil },
+		"no group": {source: func(s *internalserving.Clients) { s.Group = nil },
 			observe: absent, problem: "error retrieving OperatorGroup info", state: internalserving.Missing},
-		"a group without UID": {source: func(s *internalserving.Webhooks) { s.Group.UID = "" },
+		"a group without UID": {source: func(s *internalserving.Clients) { s.Group.UID = "" },
 			observe: absent, problem: "error retrieving OperatorGroup info", state: internalserving.Missing},
-		"the group was deleted": {source: func(s *internalserving.Webhooks) { s.Group = nil },
-			observe: kept, problem: "error retrieving OperatorGroup info", state: internalserving.Installed},
-		"no certificate": {source: func(s *internalserving.Webhooks) { s.Backends = backends{} },
+		"the group was deleted": {source: func(s *internalserving.Clients) { s.Group = nil },
+			observe: kept, problem: "error retrieving OperatorGroup info", state: internalserving.Healthy},
+		"no certificate": {source: func(s *internalserving.Clients) { s.Certificates = backends{} },
 			observe: absent, state: internalserving.Waiting},
-		"no backends":                 {source: func(s *internalserving.Webhooks) { s.Backends = nil }, observe: absent, state: internalserving.Waiting},
-		"the certificate was deleted": {source: func(s *internalserving.Webhooks) { s.Backends = backends{} }, observe: kept, state: internalserving.Installed},
-		"during a certificate rotation": {source: func(s *internalserving.Webhooks) { s.Backends = follower{first, second} },
-			observe: kept, install: update, trust: follow, state: internalserving.Installed},
-		"during a certificate rotation, without clients": {source: func(s *internalserving.Webhooks) { s.Backends = follower{first, second} },
+		"no backends":                 {source: func(s *internalserving.Clients) { s.Certificates = nil }, observe: absent, state: internalserving.Waiting},
+		"the certificate was deleted": {source: func(s *internalserving.Clients) { s.Certificates = backends{} }, observe: kept, state: internalserving.Healthy},
+		"during a certificate rotation": {source: func(s *internalserving.Clients) { s.Certificates = follower{first, second} },
+			observe: kept, install: update, trust: follow, state: internalserving.Healthy},
+		"during a certificate rotation, without clients": {source: func(s *internalserving.Clients) { s.Certificates = follower{first, second} },
 			observe: absent, state: internalserving.Waiting},
-		"the validating list was not read": {source: func(s *internalserving.Webhooks) { s.Objects.ValidatingWebhookConfigurations.Complete = false }, observe: absent,
+		"the validating list was not read": {source: func(s *internalserving.Clients) { s.Objects.ValidatingWebhookConfigurations.Complete = false }, observe: absent,
 			problem: "not read: ValidatingWebhookConfigurations", state: internalserving.NotObserved, why: "ValidatingWebhookConfigurations"},
-		"no list was read": {source: func(s *internalserving.Webhooks) {
+		"no list was read": {source: func(s *internalserving.Clients) {
 			s.Objects.ValidatingWebhookConfigurations.Complete, s.Objects.MutatingWebhookConfigurations.Complete = false, false
 		}, observe: absent, problem: "not read: ValidatingWebhookConfigurations, MutatingWebhookConfigurations", state: internalserving.NotObserved,
 			why: "ValidatingWebhookConfigurations, MutatingWebhookConfigurations"},
-		"no webhook, and no list was read": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = nil }, source: func(s *internalserving.Webhooks) {
+		"no webhook, and no list was read": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = nil }, source: func(s *internalserving.Clients) {
 			s.Objects.ValidatingWebhookConfigurations.Complete, s.Objects.MutatingWebhookConfigurations.Complete = false, false
-		}, observe: absent, state: internalserving.Installed},
-		"the webhook was removed": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = nil }, observe: kept, install: remove, trust: remove, state: internalserving.Installed},
-		"with an account": {source: func(s *internalserving.Webhooks) { s.Account = account() }, observe: absent,
+		}, observe: absent, state: internalserving.Healthy},
+		"the webhook was removed": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = nil }, observe: kept, install: remove, trust: remove, state: internalserving.Healthy},
+		"with an account": {source: func(s *internalserving.Clients) { s.Account = account() }, observe: absent,
 			install: []string{"create ValidatingWebhookConfiguration " + vName + " (Install) as limited"}, state: internalserving.Missing},
-		"outdated, with an account": {source: func(s *internalserving.Webhooks) { s.Account = account() }, observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = second }),
+		"outdated, with an account": {source: func(s *internalserving.Clients) { s.Account = account() }, observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = second }),
 			install: []string{"update ValidatingWebhookConfiguration " + olms + " (Install) as limited"},
 			trust:   []string{"update ValidatingWebhookConfiguration " + olms + " (Trust) as limited"}, state: internalserving.Missing},
 	} {
@@ -246,7 +246,7 @@ func TestAdmissionWebhooks(t *testing.T) {
 			require.Equal(t, c.problem, problem)
 			require.Empty(t, cmp.Diff(c.install, lines(actions)), "Install")
 			require.Empty(t, cmp.Diff(c.trust, lines(s.Trust())), "Trust")
-			state, why := s.Health()
+			state, why := healthOf(s)
 			require.Equal(t, c.state, state)
 			require.Equal(t, c.why, why)
 		})
@@ -297,7 +297,7 @@ func TestContentsOfConfigurations(t *testing.T) {
 			want := plain[0].(olmcore.Create).Object.(*mutatingConfiguration).Webhooks[0].DeepCopy()
 			c.want(want)
 			c.csv(s.CSV)
-			s.Group, s.Backends = group(c.group), backends{"cool": first, "co.ol": first}
+			s.Group, s.Certificates = group(c.group), backends{"cool": first, "co.ol": first}
 			require.Empty(t, internalserving.ProblemOfWebhooks(s.CSV))
 			actions, problem := s.Install()
 			require.Empty(t, problem)
@@ -308,8 +308,8 @@ func TestContentsOfConfigurations(t *testing.T) {
 			actions, problem = s.Install()
 			require.Empty(t, problem)
 			require.Empty(t, lines(actions), "the API server's defaults are no difference")
-			state, _ := s.Health()
-			require.Equal(t, internalserving.Installed, state)
+			state, _ := healthOf(s)
+			require.Equal(t, internalserving.Healthy, state)
 		})
 	}
 }

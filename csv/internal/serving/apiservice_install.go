@@ -16,7 +16,6 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -26,28 +25,28 @@ const (
 	versionPriority      = 15
 )
 
-// Install returns the writes that create or update the APIServices. The writes also delete objects that very old
-// versions of OLM created for an APIService. Install skips an APIService that may not be created or taken over, is
-// being deleted, or has no certificate.
-func (s APIServices) Install() []olmcore.Action {
-	var actions []olmcore.Action
-	for _, a := range s.apis() {
+// installAPIs returns the writes that create or update the APIServices. The writes also delete objects that very old
+// versions of OLM created for an APIService. An APIService is skipped if it may not be created or taken over, is being
+// deleted, or has no certificate.
+func installAPIs(f *facts) (actions []olmcore.Action, problem string) {
+	s := f.source
+	for _, a := range f.apis {
 		if write := s.write(a); write != nil {
 			actions = append(actions, write)
 		} else if a.live != nil && s.isAdoptable(a.live) && s.isRight(a) {
 			actions = append(actions, s.legacy(a)...)
 		}
 	}
-	return actions
+	return actions, ""
 }
 
 // write returns the action that creates or updates an APIService. It is nil if the APIService is up to date, or must
 // not be written.
-func (s APIServices) write(a *api) olmcore.Action {
+func (s Clients) write(a *api) olmcore.Action {
 	if a.live != nil && (a.live.DeletionTimestamp != nil || !s.isAdoptable(a.live)) {
 		return nil
 	}
-	bundle := s.trust(a, a.bundle(s.CSV.Namespace))
+	bundle := s.wantedBundle(a.deployment, a.bundle(s.CSV.Namespace))
 	if len(bundle) == 0 {
 		return nil
 	}
@@ -71,7 +70,7 @@ func (s APIServices) write(a *api) olmcore.Action {
 	return update
 }
 
-func (s APIServices) create(a *api, bundle []byte) olmcore.Action {
+func (s Clients) create(a *api, bundle []byte) olmcore.Action {
 	service := &apiregistrationv1.APIService{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiregistrationv1.SchemeGroupVersion.String(), Kind: "APIService"},
 		ObjectMeta: metav1.ObjectMeta{Name: a.name, Labels: s.labels()},
@@ -97,13 +96,13 @@ func (a *api) bundle(namespace string) []byte {
 	return a.live.Spec.CABundle
 }
 
-func (s APIServices) labels() map[string]string {
+func (s Clients) labels() map[string]string {
 	labels := owned.ByIncarnation(s.CSV).Labels()
 	labels[olmcore.LabelManaged] = "true"
 	return labels
 }
 
-func (s APIServices) reference(a *api) *apiregistrationv1.ServiceReference {
+func (s Clients) reference(a *api) *apiregistrationv1.ServiceReference {
 	return &apiregistrationv1.ServiceReference{Namespace: s.CSV.Namespace, Name: a.service(), Port: new(a.port)}
 }
 
@@ -114,44 +113,16 @@ func (a *api) calls(namespace string) bool {
 }
 
 // isRight reports whether the live APIService has all desired fields, except the caBundle.
-func (s APIServices) isRight(a *api) bool {
+func (s Clients) isRight(a *api) bool {
 	ref := a.live.Spec.Service
 	return owned.ByIncarnation(s.CSV).Owns(a.live.Labels) && a.live.Labels[olmcore.LabelManaged] == "true" &&
-		a.calls(s.CSV.Namespace) && *cmp.Or(ref.Port, new(int32(defaultAPIPort))) == a.port && !a.live.Spec.InsecureSkipTLSVerify
+		a.calls(s.CSV.Namespace) && *cmp.Or(ref.Port, new(int32(defaultPort))) == a.port && !a.live.Spec.InsecureSkipTLSVerify
 }
 
-// Trust returns the writes that keep the existing APIServices correct without a new installation. The writes update
-// caBundles. They also delete APIServices that the CSV created, but that its spec no longer contains.
-func (s APIServices) Trust() []olmcore.Action {
-	return append(s.removals(), UpdateAPIBundles(s)...)
-}
-
-// UpdateBundles returns the updates of the caBundles of the owned APIServices. It changes nothing else.
-func UpdateAPIBundles(s APIServices) (actions []olmcore.Action) {
-	for _, a := range s.apis() {
-		if a.live == nil || a.live.DeletionTimestamp != nil || a.live.Spec.InsecureSkipTLSVerify ||
-			!a.calls(s.CSV.Namespace) || !s.isAdoptable(a.live) {
-			continue
-		}
-		bundle := s.trust(a, a.live.Spec.CABundle)
-		if len(bundle) == 0 || bytes.Equal(bundle, a.live.Spec.CABundle) {
-			continue
-		}
-		after := a.live.DeepCopy()
-		after.Spec.CABundle = bundle
-		update := olmcore.UpdateOf(a.live, after, olmcore.Cause{
-			Reason: ReasonTrust, Message: fmt.Sprintf("the certificate authority behind APIService %s changes", a.name),
-		})
-		update.As = s.Account
-		actions = append(actions, update)
-	}
-	return actions
-}
-
-// removals returns the deletions of the APIServices whose owner labels contain the UID of this CSV and that its spec
+// removedAPIs returns the deletions of the APIServices whose owner labels contain the UID of this CSV and that its spec
 // does not contain.
-func (s APIServices) removals() []olmcore.Action {
-	var actions []olmcore.Action
+func removedAPIs(f *facts) (actions []olmcore.Action) {
+	s := f.source
 	for _, service := range s.APIServices {
 		isDescription := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == service.Name }
 		described := slices.ContainsFunc(s.CSV.Spec.APIServiceDefinitions.Owned, isDescription)
@@ -166,18 +137,6 @@ func (s APIServices) removals() []olmcore.Action {
 	}
 	slices.SortFunc(actions, deployment.ByTarget)
 	return actions
-}
-
-// trusts reports whether the live APIService trusts an authority that a new APIService would trust. If a new one must
-// not be created now, it reports whether it trusts any authority. Missing authorities are added without a new
-// installation.
-func (s APIServices) trusts(a *api) bool {
-	bundle := s.trust(a, nil)
-	if len(bundle) > 0 && bytes.Equal(bundle, a.live.Spec.CABundle) {
-		return true
-	}
-	have, want := s.Memory.Bundle(a.live.Spec.CABundle), s.Memory.Bundle(bundle)
-	return len(want) == 0 && len(have) > 0 || slices.ContainsFunc(have, func(one serving.Authority) bool { return want.Has(one.ID) })
 }
 
 // LegacyNames contains the names of the objects that very old versions of OLM created for an APIService:
@@ -202,7 +161,7 @@ func (a *api) legacyNames() LegacyNames {
 
 // legacy returns the deletions of the objects that very old versions of OLM created for an APIService and named after
 // it. Their owner labels must name the CSV. The APIService must already call its new Service.
-func (s APIServices) legacy(a *api) []olmcore.Action {
+func (s Clients) legacy(a *api) []olmcore.Action {
 	names := a.legacyNames()
 	isInUse := slices.ContainsFunc(DeploymentNames(s.CSV), func(d string) bool { return ServiceName(d) == names.Service })
 	if s.Objects == nil || isInUse {
