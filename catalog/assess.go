@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -197,7 +198,7 @@ var optionalKinds = map[string]schema.GroupKind{
 
 // unreadKinds returns an error for each kind that this CatalogSource needs and that was not read.
 func unreadKinds(f *facts) (unread []*olmcore.NotReadError) {
-	lists := olmcore.UnreadLists()
+	lists := inputs.UnreadLists()
 	f.in.lists(&lists)
 	for _, field := range lists.Unread() {
 		needed := true

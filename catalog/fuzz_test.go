@@ -51,20 +51,20 @@ func FuzzObjects(f *testing.F) {
 		in := emptyNamespace(catalog.Input{Now: start.Add(time.Duration(seconds % int64(1000*time.Hour))), Namespace: olmNamespace()})
 		cs := cool()
 		cs.UID, cs.Generation, cs.ResourceVersion = "1", seconds%3, "1"
-		if panics := decode(spec, &cs.Spec); panics || decode(status, &cs.Status) {
+		if panics := decodeInto(spec, &cs.Spec); panics || decodeInto(status, &cs.Status) {
 			return // the API type itself does not take it
 		}
 		in.CatalogSource = cs
 		for _, data := range [][]byte{pod, node} {
 			p := &corev1.Pod{}
-			decode(data, p)
+			decodeInto(data, p)
 			p.Namespace, p.UID, p.ResourceVersion = "olm", "2", "2"
 			in.Pods.Items = append(in.Pods.Items, p)
 		}
 		n, s, np := &corev1.Node{}, &corev1.Service{}, &networkingv1.NetworkPolicy{}
-		decode(node, n)
-		decode(service, s)
-		decode(policy, np)
+		decodeInto(node, n)
+		decodeInto(service, s)
+		decodeInto(policy, np)
 		s.UID, s.ResourceVersion, np.UID, np.ResourceVersion = "3", "3", "4", "4"
 		in.Services.Items, in.NetworkPolicies = []*corev1.Service{s}, olmcore.Found(np)
 		if seconds%2 == 0 {
@@ -89,7 +89,7 @@ func FuzzObjects(f *testing.F) {
 }
 
 // decode reports whether the API type panics. Data that it rejects is ignored.
-func decode(data []byte, into any) (panics bool) {
+func decodeInto(data []byte, into any) (panics bool) {
 	defer func() { panics = recover() != nil }()
 	_ = json.Unmarshal(data, into)
 	return false

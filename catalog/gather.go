@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog/internal/registry"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -70,12 +71,12 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	name := cs.Name
 	service := registry.ServiceName(name)
 	err = cmp.Or(
-		gatherNamed(ctx, r, cs, &in.Services, olmcore.Required, service),
-		gatherNamed(ctx, r, cs, &in.ServiceAccounts, olmcore.Required, name, name+registry.SuffixAccount),
-		gatherNamed(ctx, r, cs, &in.NetworkPolicies, olmcore.Optional, name+registry.SuffixServerPolicy, name+registry.SuffixUnpackPolicy),
-		gatherNamed(ctx, r, cs, &in.Roles, olmcore.Optional, name+registry.SuffixRole),
-		gatherNamed(ctx, r, cs, &in.RoleBindings, olmcore.Optional, name+registry.SuffixBinding),
-		gatherNamed(ctx, r, cs, &in.PodDisruptionBudgets, olmcore.Optional, service),
+		gatherNamed(ctx, r, cs, &in.Services, inputs.Required, service),
+		gatherNamed(ctx, r, cs, &in.ServiceAccounts, inputs.Required, name, name+registry.SuffixAccount),
+		gatherNamed(ctx, r, cs, &in.NetworkPolicies, inputs.Optional, name+registry.SuffixServerPolicy, name+registry.SuffixUnpackPolicy),
+		gatherNamed(ctx, r, cs, &in.Roles, inputs.Optional, name+registry.SuffixRole),
+		gatherNamed(ctx, r, cs, &in.RoleBindings, inputs.Optional, name+registry.SuffixBinding),
+		gatherNamed(ctx, r, cs, &in.PodDisruptionBudgets, inputs.Optional, service),
 	)
 	if err != nil {
 		return Input{}, olmcore.Needed(err, "what the catalog's Pods are made from")
@@ -89,10 +90,10 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 
 // gatherNamed reads the objects of one kind with the names that a CatalogSource uses.
 func gatherNamed[O olmcore.Object](
-	ctx context.Context, r olmcore.Reader, cs *v1alpha1.CatalogSource, list *olmcore.Observed[O], need olmcore.Need, names ...string,
+	ctx context.Context, r olmcore.Reader, cs *v1alpha1.CatalogSource, list *olmcore.Observed[O], need inputs.Need, names ...string,
 ) (err error) {
 	*list, err = olmcore.ObserveNamed[O](ctx, r, cs.Namespace, names...)
-	if err == nil && need == olmcore.Required && !list.Complete {
+	if err == nil && need == inputs.Required && !list.Complete {
 		_, err = olmcore.Get[O](ctx, r, cs.Namespace, names[0]) // the error says what was not read
 	}
 	return err

@@ -12,6 +12,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -80,36 +82,36 @@ type Connection struct {
 }
 
 // lists names every list of the Input once. To add a list, add a field and a row.
-func (in *Input) lists(v *olmcore.ListVisit) {
-	olmcore.VisitList(v, "Pods", &in.Pods, olmcore.Required)
-	olmcore.VisitList(v, "Nodes", &in.Nodes, olmcore.Optional)
-	olmcore.VisitList(v, "Services", &in.Services, olmcore.Required)
-	olmcore.VisitList(v, "ServiceAccounts", &in.ServiceAccounts, olmcore.Required)
-	olmcore.VisitList(v, "NetworkPolicies", &in.NetworkPolicies, olmcore.Optional)
-	olmcore.VisitList(v, "Roles", &in.Roles, olmcore.Optional)
-	olmcore.VisitList(v, "RoleBindings", &in.RoleBindings, olmcore.Optional)
-	olmcore.VisitList(v, "PodDisruptionBudgets", &in.PodDisruptionBudgets, olmcore.Optional)
+func (in *Input) lists(v *inputs.ListVisit) {
+	inputs.VisitList(v, "Pods", &in.Pods, inputs.Required)
+	inputs.VisitList(v, "Nodes", &in.Nodes, inputs.Optional)
+	inputs.VisitList(v, "Services", &in.Services, inputs.Required)
+	inputs.VisitList(v, "ServiceAccounts", &in.ServiceAccounts, inputs.Required)
+	inputs.VisitList(v, "NetworkPolicies", &in.NetworkPolicies, inputs.Optional)
+	inputs.VisitList(v, "Roles", &in.Roles, inputs.Optional)
+	inputs.VisitList(v, "RoleBindings", &in.RoleBindings, inputs.Optional)
+	inputs.VisitList(v, "PodDisruptionBudgets", &in.PodDisruptionBudgets, inputs.Optional)
 }
 
 // cover covers every field except Now and Checkpoint.
-func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
-	lists := olmcore.CoverLists(c)
+func (in *Input) cover(c checkpoint.Coverage) checkpoint.Coverage {
+	lists := inputs.CoverLists(c)
 	in.lists(&lists)
 	c = lists.Coverage()
-	olmcore.CoverObject(&c, in.CatalogSource)
-	olmcore.CoverObject(&c, in.Namespace)
-	olmcore.CoverObject(&c, in.ConfigMap)
-	olmcore.CoverValue(&c, in.ResolvedDigest)
-	olmcore.CoverValue(&c, in.Jitter)
+	checkpoint.CoverObject(&c, in.CatalogSource)
+	checkpoint.CoverObject(&c, in.Namespace)
+	checkpoint.CoverObject(&c, in.ConfigMap)
+	checkpoint.CoverValue(&c, in.ResolvedDigest)
+	checkpoint.CoverValue(&c, in.Jitter)
 	connection := Connection{}
 	if in.Connection != nil {
 		connection = *in.Connection
 	}
-	olmcore.CoverValue(&c, in.Connection != nil)
-	olmcore.CoverValue(&c, connection)
-	olmcore.CoverValues(&c, in.Subscribers)
-	olmcore.CoverMap(&c, in.LastRun)
-	olmcore.CoverValue(&c, in.Config)
+	checkpoint.CoverValue(&c, in.Connection != nil)
+	checkpoint.CoverValue(&c, connection)
+	checkpoint.CoverValues(&c, in.Subscribers)
+	checkpoint.CoverMap(&c, in.LastRun)
+	checkpoint.CoverValue(&c, in.Config)
 	return c
 }
 
@@ -117,7 +119,7 @@ func (in *Input) validate() error {
 	if err := in.validateCatalogSource(); err != nil {
 		return err
 	}
-	lists := olmcore.ValidateLists()
+	lists := inputs.ValidateLists()
 	in.lists(&lists)
 	if lists.Err() != nil {
 		return lists.Err()

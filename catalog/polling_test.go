@@ -19,6 +19,7 @@ import (
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // pollCases contains the cases of reconcileCases about polls.
@@ -256,7 +257,7 @@ func TestPollIntervalsAsTheAPIDecodesThem(t *testing.T) {
 		`{"registryPoll":{"interval":"2562047h47m16s"}}`:  {maxInterval, "spec.updateStrategy.registryPoll.interval must be at most 10 years; using 10 years"},
 		`{"registryPoll":{"interval":"99999999999999h"}}`: {15 * time.Minute, parsing + `invalid duration "99999999999999h"`},
 	} {
-		o, err := olmcore.Decode([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","metadata":{"namespace":"olm","name":"cool"},
+		o, err := decode.Decode([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","metadata":{"namespace":"olm","name":"cool"},
 			"spec":{"sourceType":"grpc","image":"quay.io/example/catalog:v1","updateStrategy":` + strategy + `}}`))
 		require.NoError(t, err, strategy)
 		in := invariant.Clone(base)
@@ -275,7 +276,7 @@ func TestPollIntervalsAsTheAPIDecodesThem(t *testing.T) {
 		require.Equal(t, want.message != "", status.Status.Reason == v1alpha1.CatalogSourceIntervalInvalidError, strategy)
 		require.Equal(t, want.message != "", meta.FindStatusCondition(status.Status.Conditions, "Degraded").Reason == catalog.ReasonPollIntervalInvalid, strategy)
 	}
-	_, err := olmcore.Decode([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","metadata":{"namespace":"olm","name":"cool"},
+	_, err := decode.Decode([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","metadata":{"namespace":"olm","name":"cool"},
 		"spec":{"updateStrategy":{"registryPoll":{"interval":45}}}}`))
 	require.Error(t, err, "a number is no interval")
 	require.True(t, strings.Contains(err.Error(), "number") || strings.Contains(err.Error(), "interval"), err.Error())

@@ -19,7 +19,6 @@ import (
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/copies"
-	"github.com/olmcore/olm/csv/olmconfig"
 	"github.com/olmcore/olm/csv/operatorcondition"
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/csv/permissions"
@@ -193,7 +192,7 @@ func New(o *Options) *Set {
 		{Name: CSV, Kinds: kinds(csvKind), KeysOf: originals, inPlace: true, Affected: csv.Affected, Reconcile: s.remembering(s.csv), concerns: without(versionsConcerned)},
 		{Name: Condition, Kinds: kinds(conditionKind, csvKind), KeysOf: originals, inPlace: true, Affected: operatorcondition.Affected, Reconcile: s.remembering(s.condition)},
 		{Name: Copies, Kinds: kinds(csvKind), KeysOf: itsSource, Affected: copies.Affected, Reconcile: s.remembering(s.copies), concerns: without(sourcesConcerned)},
-		{Name: OLMConfig, Kinds: kinds(configKind), KeysOf: itself, Affected: olmconfig.Affected, Every: olmconfig.LookAgain, Reconcile: s.remembering(s.config)},
+		{Name: OLMConfig, Kinds: kinds(configKind), KeysOf: itself, Affected: copies.AffectedConfigs, Every: copies.ConfigInterval, Reconcile: s.remembering(s.config)},
 		{Name: Permissions, Kinds: kinds(csvKind), KeysOf: originals, inPlace: true, Affected: permissions.Affected, Reconcile: s.remembering(permissionsOf), concerns: without(operatorsConcerned)},
 	}
 	if o.Sweeps {

@@ -20,6 +20,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // watching is a version whose operator watches the targets, copied one that is its copy.
@@ -104,7 +105,7 @@ func TestLongTextsAreKeptOnce(t *testing.T) {
 		u, err := controllers.Transform(&unstructured.Unstructured{Object: values})
 		require.NoError(t, err)
 		cache = append(cache, u)
-		o, err := olmcore.Typed(u.(olmcore.Object))
+		o, err := decode.Typed(u.(olmcore.Object))
 		require.NoError(t, err)
 		require.Equal(t, c.Spec.Icon, o.(*v1alpha1.ClusterServiceVersion).Spec.Icon)
 		return o.(*v1alpha1.ClusterServiceVersion)
@@ -128,7 +129,7 @@ func TestTransform(t *testing.T) {
 	for name, o := range map[string]olmcore.Object{"typed": whole, "a map": &unstructured.Unstructured{Object: m}} {
 		kept, err := controllers.Transform(o)
 		require.NoError(t, err)
-		slim, err := olmcore.Typed(kept.(olmcore.Object))
+		slim, err := decode.Typed(kept.(olmcore.Object))
 		require.NoError(t, err)
 		require.Empty(t, slim.(*v1alpha1.ClusterServiceVersion).Spec.DisplayName, name)
 		require.Empty(t, slim.GetManagedFields(), name)

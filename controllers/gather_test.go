@@ -16,7 +16,6 @@ import (
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/copies"
-	"github.com/olmcore/olm/csv/olmconfig"
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/installplan"
@@ -46,8 +45,8 @@ func gathers() map[string]func(context.Context, olmcore.Reader) error {
 			_, err := copies.Gather(ctx, r, key, copies.Config{})
 			return err
 		},
-		"olmconfig.Gather": func(ctx context.Context, r olmcore.Reader) error {
-			_, err := olmconfig.Gather(ctx, r, types.NamespacedName{Name: "cluster"}, copies.Config{})
+		"copies.GatherConfig": func(ctx context.Context, r olmcore.Reader) error {
+			_, err := copies.GatherConfig(ctx, r, types.NamespacedName{Name: "cluster"}, copies.Config{})
 			return err
 		},
 		"operatorgroup.Gather": func(ctx context.Context, r olmcore.Reader) error {

@@ -15,7 +15,6 @@ import (
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/copies"
-	"github.com/olmcore/olm/csv/olmconfig"
 	"github.com/olmcore/olm/csv/operatorcondition"
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/csv/permissions"
@@ -315,12 +314,12 @@ func (s *Set) copies(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Re
 }
 
 func (s *Set) config(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
-	in, err := olmconfig.Gather(ctx, r, p.key, s.options.Copies)
+	in, err := copies.GatherConfig(ctx, r, p.key, s.options.Copies)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
 	in.Now, in.Checkpoint = p.now, p.checkpoint
-	out, err := olmconfig.Reconcile(in)
+	out, err := copies.ReconcileConfig(in)
 	p.checkpoint = out.Checkpoint
 	return out.Result, err
 }

@@ -27,13 +27,14 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // TestWhatCountsIsWatched asks each controller about a plain object of each kind that the library has a Go type for:
 // one that counts must be watched.
 func TestWhatCountsIsWatched(t *testing.T) {
 	scheme := runtime.NewScheme()
-	require.NoError(t, olmcore.AddToScheme(scheme))
+	require.NoError(t, decode.AddToScheme(scheme))
 	all := controllers.New(&controllers.Options{Sweeps: true, Operators: true}).Controllers
 	watched := controllers.Options{}.Watched()
 	known := 0

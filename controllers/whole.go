@@ -14,15 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Transform is the function Transform for a cache of what is watched that only a Whole reads: it takes maps of the
-// kinds that the library knows and keeps their API types, which olmcore.Kept makes. Of ConfigMaps, Secrets and Pods of
+// kinds that the library knows and keeps their API types, which decode.Kept makes. Of ConfigMaps, Secrets and Pods of
 // all namespaces that belong neither to OLM nor to an operator it keeps the metadata alone, without annotations, as
 // *metav1.PartialObjectMetadata.
 func (w Watched) Transform(o any) (any, error) {
 	if object, ok := o.(olmcore.Object); ok {
-		object = olmcore.Kept(object)
+		object = decode.Kept(object)
 		if w.Reduces(olmcore.GVKOf(object)) && isUnmanaged(object) {
 			object = metadataOf(object)
 		}
@@ -102,11 +103,11 @@ func isMetadata(o olmcore.Object) bool {
 }
 
 // Delivered returns the object of a change as its API type, with what fits of it. Of an object of which a cache holds
-// the metadata alone it has no more. The error is that of olmcore.Typed.
+// the metadata alone it has no more. The error is that of decode.Typed.
 func Delivered(o olmcore.Object) (olmcore.Object, error) {
 	m, is := o.(*metav1.PartialObjectMetadata)
 	if !is {
-		return olmcore.Fitting(olmcore.Typed(o))
+		return olmcore.Fitting(decode.Typed(o))
 	}
 	object := olmcore.NewObject(m.GroupVersionKind())
 	if has, ok := object.(metav1.ObjectMetaAccessor); ok {

@@ -19,8 +19,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/olmcore"
@@ -114,7 +113,7 @@ func relatedToCSV(o *v1alpha1.ClusterServiceVersion) ([]types.NamespacedName, bo
 }
 
 func relatedToGroup(o *operatorsv1.OperatorGroup) ([]types.NamespacedName, bool) {
-	if group.Annotation(o) != "" {
+	if model.ProvidedAPIsAnnotation(o) != "" {
 		return everyCSV, true // the object does not tell which CSVs provide the same APIs
 	}
 	return allOf(o.Namespace), true
@@ -188,7 +187,7 @@ func ownersOf(o olmcore.Object) []types.NamespacedName {
 		}
 	}
 	for _, r := range o.GetOwnerReferences() {
-		if owned.IsReference(r) && o.GetNamespace() != "" {
+		if model.IsCSVReference(r) && o.GetNamespace() != "" {
 			keys = append(keys, types.NamespacedName{Namespace: o.GetNamespace(), Name: r.Name})
 		}
 	}
@@ -201,7 +200,7 @@ func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	if c.IsCopied() {
 		return
 	}
-	add(owned.Term(c))
+	add(model.OwnerTerm(c))
 	add(ofNamespace(c.Namespace))
 	for _, d := range slices.Concat(c.Spec.CustomResourceDefinitions.Owned, c.Spec.CustomResourceDefinitions.Required) {
 		add(ofDefinition(d.Name))
@@ -212,7 +211,7 @@ func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	for _, d := range c.Spec.APIServiceDefinitions.Owned {
 		add(ofAPIGroup(d.Group))
 	}
-	termsOfAPIs(group.Provided(c), add)
+	termsOfAPIs(model.ProvidedAPIs(c), add)
 	for _, p := range permissionsOf(c) {
 		for _, rule := range p.rules {
 			for term := range rbac.Terms(rule) {
@@ -242,11 +241,11 @@ func Concerned(old, next olmcore.Object) olmcore.Concern[*v1alpha1.ClusterServic
 		return of
 	}
 	if of.Terms != nil {
-		of.Terms = append(of.Terms, owned.OwnerTerms(old, next)...)
+		of.Terms = append(of.Terms, model.OwnerTerms(old, next)...)
 	}
 	concerns := of.Is
 	owns := func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
-		return o != nil && (owned.By(c).Owns(o.GetLabels()) || owned.IsCoOwner(c, o))
+		return o != nil && (model.OwnerOf(c).Owns(o.GetLabels()) || model.IsCoOwner(c, o))
 	}
 	of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
 		return c != nil && !c.IsCopied() && (concerns(c) || owns(c, next) || owns(c, old))
@@ -275,17 +274,17 @@ func concernedBy(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.Cluster
 // concernedByGroup returns the CSVs of the namespace of an OperatorGroup, and those that provide an API that it lists
 // or listed. before may be nil.
 func concernedByGroup(before, next *operatorsv1.OperatorGroup) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
-	listed := sets.Set[group.API]{}
+	listed := sets.Set[model.API]{}
 	for _, g := range []*operatorsv1.OperatorGroup{before, next} {
 		if g != nil {
-			apis := group.Listed(g)
+			apis := model.ListedAPIs(g)
 			listed.Insert(apis...)
 			termsOfAPIs(apis, func(term olmcore.Term) { of.Terms = append(of.Terms, term) })
 		}
 	}
 	of.Terms = append(of.Terms, ofNamespace(next.Namespace))
 	of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
-		return c.Namespace == next.Namespace || listed.HasAny(group.Provided(c)...)
+		return c.Namespace == next.Namespace || listed.HasAny(model.ProvidedAPIs(c)...)
 	}
 	return of
 }
@@ -294,7 +293,7 @@ func concernedByDefinition(crd *apiextensionsv1.CustomResourceDefinition) (of ol
 	of.Terms = []olmcore.Term{ofDefinition(crd.Name), ofAPIGroup(crd.Spec.Group)}
 	of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
 		d := &c.Spec.CustomResourceDefinitions
-		return owned.Describes(d.Owned, crd.Name) || owned.Describes(d.Required, crd.Name) || servesGroup(c, crd.Spec.Group)
+		return model.DescribesCRD(d.Owned, crd.Name) || model.DescribesCRD(d.Required, crd.Name) || servesGroup(c, crd.Spec.Group)
 	}
 	return of
 }

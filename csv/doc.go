@@ -78,7 +78,7 @@
 //
 // # Related packages
 //
-// Package copies creates the copies of a CSV in the target namespaces of its operator. Package olmconfig reports
-// whether the copies exist. Package permissions grants the operator its permissions in the target namespaces. Package
+// Package copies creates the copies of a CSV in the target namespaces of its operator, and reports in the OLMConfig
+// whether they exist. Package permissions grants the operator its permissions in the target namespaces. Package
 // operatorcondition reconciles the object in which an operator reports whether it may be upgraded.
 package csv

@@ -10,11 +10,8 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/observed"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/olmcore"
@@ -33,23 +30,23 @@ type facts struct {
 	csv *version
 	// phase is the recorded phase. It is empty if the API does not have the recorded phase.
 	phase phase
-	chain chain.Chain
+	chain model.Chain
 	// group is the only OperatorGroup of the namespace. It is nil unless groupCount is 1.
 	group      *operatorsv1.OperatorGroup
 	groupCount int
 	// targets contains the target namespaces of the group. hasTargets reports whether the status of the group contains
 	// them.
-	targets    group.Targets
+	targets    model.Targets
 	hasTargets bool
 	// claim compares the APIs that the CSV provides with those that OperatorGroups list. It is empty if a later version
 	// replaces the CSV, or if there is no group.
-	claim group.Claim
+	claim model.Claim
 	// report contains the requirements, and isMet reports whether all of them are met. They are set only in the phases
 	// that depend on requirements.
 	report report
 	isMet  bool
 	// operator contains the data that installing the operator depends on.
-	operator observed.Operator
+	operator model.Operator
 	// services contains the webhooks and APIServices of the operator, which the API server calls, and the certificates of
 	// the Deployments that serve them. It is set only in the phases that depend on them.
 	services internalserving.Plan
@@ -58,14 +55,14 @@ type facts struct {
 // observe returns the facts of an Input.
 func observe(in *Input) *facts {
 	c := in.ClusterServiceVersion
-	f := &facts{in: in, now: in.Now, csv: c, phase: c.Status.Phase, chain: chain.Of(c, in.Neighbours.Items)}
+	f := &facts{in: in, now: in.Now, csv: c, phase: c.Status.Phase, chain: model.ChainOf(c, in.Neighbours.Items)}
 	if !slices.Contains(everyPhase, f.phase) {
 		f.phase = v1alpha1.CSVPhaseNone
 	}
-	f.group, f.groupCount = group.Alone(in.OperatorGroups.Items, c.Namespace)
+	f.group, f.groupCount = model.OnlyGroup(in.OperatorGroups.Items, c.Namespace)
 	if f.group != nil && !f.isLeaving() {
-		f.targets, f.hasTargets = group.TargetsOf(f.group)
-		f.claim = group.ClaimOf(c, f.group, in.OtherGroups.Items, in.OtherProviders.Items, in.Neighbours.Items)
+		f.targets, f.hasTargets = model.TargetsOf(f.group)
+		f.claim = model.ClaimOf(c, f.group, in.OtherGroups.Items, in.OtherProviders.Items, in.Neighbours.Items)
 	}
 	switch f.phase {
 	case v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed:
@@ -78,10 +75,10 @@ func observe(in *Input) *facts {
 }
 
 // observeOperator returns the data that installing the operator depends on. It is the only place that fills
-// observed.Operator.
-func observeOperator(f *facts) observed.Operator {
+// model.Operator.
+func observeOperator(f *facts) model.Operator {
 	account, _ := olmcore.AccountOf(f.group)
-	return observed.Operator{
+	return model.Operator{
 		Now:                     f.now,
 		CSV:                     f.csv,
 		Group:                   f.group,
@@ -118,13 +115,13 @@ func (f *facts) hasRun() bool {
 		return c.Phase == v1alpha1.CSVPhaseSucceeded
 	})
 	return isRecorded || slices.ContainsFunc(f.in.Deployments.Items, func(d *appsv1.Deployment) bool {
-		return owned.Deployment(f.csv, d) && deployment.IsAvailable(d)
+		return model.OwnsDeployment(f.csv, d) && deployment.IsAvailable(d)
 	})
 }
 
 // sinceTransition returns the time since the recorded phase began.
 func (f *facts) sinceTransition() time.Duration {
-	return owned.Since(f.csv.Status.LastTransitionTime, f.now)
+	return model.Since(f.csv.Status.LastTransitionTime, f.now)
 }
 
 // retryIn returns the wait before the next check of a problem that may end without an event. The wait grows with the
@@ -134,7 +131,7 @@ func (f *facts) retryIn(next phase) time.Duration {
 	if next == f.csv.Status.Phase {
 		lasted = f.sinceTransition()
 	}
-	return owned.Wait(lasted, retryLimit)
+	return model.NextCheck(lasted, retryLimit)
 }
 
 // retryLimit is the longest wait between two checks of a problem that may end without an event.

@@ -18,7 +18,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -86,7 +86,7 @@ func TestEveryFieldOfTheOperatorIsFilled(t *testing.T) {
 	}
 	in := bare()
 	before := reflect.ValueOf(observe(&in).operator)
-	for field := range reflect.TypeFor[observed.Operator]().Fields() {
+	for field := range reflect.TypeFor[model.Operator]().Fields() {
 		change := operatorFields[field.Name]
 		require.NotNil(t, change, "operatorFields has no row for %s", field.Name)
 		in := bare()

@@ -14,7 +14,7 @@ import (
 
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -93,7 +93,7 @@ func updateMetadata(f *facts) (decision, bool) {
 func isAnnotated(f *facts) bool {
 	annotated, exists := f.csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
 	isCurrent := exists == (len(f.targets) > 0) && annotated == strings.Join(f.targets, ",")
-	return !f.hasTargets || group.IsMember(f.csv, f.group) && isCurrent
+	return !f.hasTargets || model.IsMemberOf(f.csv, f.group) && isCurrent
 }
 
 const apiLabelPrefix = "olm.api."
@@ -102,10 +102,10 @@ const apiLabelPrefix = "olm.api."
 // required.
 func apiLabels(c *version) map[string]string {
 	labels := map[string]string{}
-	for _, a := range group.Provided(c) {
+	for _, a := range model.ProvidedAPIs(c) {
 		labels[apiLabelPrefix+a.Hash()] = "provided"
 	}
-	for _, a := range group.Required(c) {
+	for _, a := range model.RequiredAPIs(c) {
 		labels[apiLabelPrefix+a.Hash()] = "required"
 	}
 	return labels
@@ -167,7 +167,7 @@ func rejectInstallModes(f *facts) (decision, bool) {
 }
 
 func rejectTargets(f *facts) (decision, bool) {
-	problem := group.Unsupported(f.csv, f.targets)
+	problem := model.UnsupportedTargets(f.csv, f.targets)
 	return fail(v1alpha1.CSVReasonUnsupportedOperatorGroup, problem), problem != ""
 }
 
@@ -176,7 +176,7 @@ const contestedPace = 10 * time.Second
 
 // waitForOtherGroups waits for the lists that show which OperatorGroups provide the same APIs.
 func waitForOtherGroups(f *facts) (decision, bool) {
-	if !f.in.OtherGroups.Complete && len(group.Provided(f.csv)) > 0 {
+	if !f.in.OtherGroups.Complete && len(model.ProvidedAPIs(f.csv)) > 0 {
 		return waitForList(f, false, "OperatorGroups of all namespaces")
 	}
 	isContested := f.claim.Conflict != nil && f.claim.Listed
@@ -215,12 +215,12 @@ func failWithAPIConflict(f *facts) (decision, bool) {
 // addsToGroup reports whether the CSV provides an API that the annotation of the OperatorGroup can express but does not
 // list yet.
 func addsToGroup(f *facts) bool {
-	return f.claim.Conflict == nil && !f.claim.Listed && group.Format(groupAPIs(f)) != group.Annotation(f.group)
+	return f.claim.Conflict == nil && !f.claim.Listed && model.FormatAPIs(groupAPIs(f)) != model.ProvidedAPIsAnnotation(f.group)
 }
 
 // groupAPIs returns the APIs that the OperatorGroup lists, followed by those that the CSV provides.
-func groupAPIs(f *facts) []group.API {
-	return append(group.Listed(f.group), group.Provided(f.csv)...)
+func groupAPIs(f *facts) []model.API {
+	return append(model.ListedAPIs(f.group), model.ProvidedAPIs(f.csv)...)
 }
 
 // removeAPIs removes the APIs of the CSV from the OperatorGroup if another group has the stronger claim to them.
@@ -228,16 +228,16 @@ func removeAPIs(f *facts) (decision, bool) {
 	if !f.claim.Lost {
 		return decision{}, false
 	}
-	provided := group.Provided(f.csv)
-	left := slices.DeleteFunc(group.Listed(f.group), func(a group.API) bool { return slices.Contains(provided, a) })
-	return f.stay().write(group.List(f.group, left)), true
+	provided := model.ProvidedAPIs(f.csv)
+	left := slices.DeleteFunc(model.ListedAPIs(f.group), func(a model.API) bool { return slices.Contains(provided, a) })
+	return f.stay().write(model.AnnotateAPIs(f.group, left)), true
 }
 
 // addAPIs adds the APIs that the CSV provides to the OperatorGroup. If the operator was stopped because of its APIs,
 // the CSV must be Pending first.
 func addAPIs(f *facts) (decision, bool) {
-	if !addsToGroup(f) || group.IsShutOut(f.csv) {
+	if !addsToGroup(f) || model.IsShutOut(f.csv) {
 		return decision{}, false
 	}
-	return f.stay().write(group.List(f.group, groupAPIs(f))), true
+	return f.stay().write(model.AnnotateAPIs(f.group, groupAPIs(f))), true
 }

@@ -18,9 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/internal/chain"
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
@@ -73,15 +71,15 @@ func readOtherGroups(
 	r *read.Reads, c *version, in *Input,
 ) (groups olmcore.Observed[*operatorsv1.OperatorGroup], providers olmcore.Observed[*version]) {
 	var provided []read.Term
-	termsOfAPIs(group.Provided(c), func(t read.Term) { provided = append(provided, t) })
-	own, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
+	termsOfAPIs(model.ProvidedAPIs(c), func(t read.Term) { provided = append(provided, t) })
+	own, _ := model.OnlyGroup(in.OperatorGroups.Items, c.Namespace)
 	if len(provided) == 0 || own == nil {
 		return olmcore.Found[*operatorsv1.OperatorGroup](), olmcore.Found[*version]()
 	}
 	groups = read.Only(read.Indexed(r, "", provided, func(g *operatorsv1.OperatorGroup, add func(read.Term)) {
-		termsOfAPIs(group.Listed(g), add)
+		termsOfAPIs(model.ListedAPIs(g), add)
 	}), func(g *operatorsv1.OperatorGroup) bool {
-		return g.Namespace != c.Namespace && group.Intersect(own, g)
+		return g.Namespace != c.Namespace && model.GroupsIntersect(own, g)
 	})
 	var lists []olmcore.Observed[*version]
 	for _, g := range groups.Items {
@@ -97,10 +95,10 @@ func readDeployments(r *read.Reads, c *version) olmcore.Observed[*appsv1.Deploym
 		names = append(names, d.Name)
 	}
 	found := read.Named[*appsv1.Deployment](r, c.Namespace, names)
-	if !owned.IsLabelValue(c.Name) {
+	if !model.IsLabelValue(c.Name) {
 		return found
 	}
-	return read.Join(found, read.List[*appsv1.Deployment](r, c.Namespace, labels.SelectorFromSet(owned.By(c).Labels())))
+	return read.Join(found, read.List[*appsv1.Deployment](r, c.Namespace, labels.SelectorFromSet(model.OwnerOf(c).Labels())))
 }
 
 // Kinds of the terms by which CSVs are indexed.
@@ -124,10 +122,10 @@ func termsOf(c *version, add func(read.Term)) {
 	for _, d := range c.Spec.CustomResourceDefinitions.Owned {
 		add(read.Term{Of: termCRD, Value: d.Name})
 	}
-	termsOfAPIs(group.Provided(c), add)
+	termsOfAPIs(model.ProvidedAPIs(c), add)
 }
 
-func termsOfAPIs(list []group.API, add func(read.Term)) {
+func termsOfAPIs(list []model.API, add func(read.Term)) {
 	for _, a := range list {
 		add(read.Term{Of: termAPI, Value: a.String()})
 	}
@@ -149,13 +147,13 @@ func readNeighbours(r *read.Reads, in *Input) olmcore.Observed[*version] {
 	}
 	for _, secret := range in.Serving.Secrets.Items {
 		for _, owner := range secret.OwnerReferences {
-			if owned.IsReference(owner) {
+			if model.IsCSVReference(owner) {
 				terms = append(terms, read.Term{Of: termName, Value: owner.Name})
 			}
 		}
 	}
 	for _, crd := range slices.Concat(in.CustomResourceDefinitions.Items, in.GroupDefinitions.Items) {
-		for _, noted := range owned.Alongside(crd) {
+		for _, noted := range model.InstalledAlongside(crd) {
 			terms = append(terms, read.Term{Of: termName, Value: noted.Name})
 		}
 	}
@@ -175,14 +173,14 @@ func readNeighbours(r *read.Reads, in *Input) olmcore.Observed[*version] {
 			}
 		}
 	}
-	return read.Only(read.Indexed(r, c.Namespace, terms, termsOf), func(o *version) bool { return chain.IsNeighbour(c, o) })
+	return read.Only(read.Indexed(r, c.Namespace, terms, termsOf), func(o *version) bool { return model.IsNeighbour(c, o) })
 }
 
 // readGrants reads the objects that the permissions of the installing account depend on.
 func readGrants(r *read.Reads, in *Input) olmcore.Observed[olmcore.Ref] {
 	c := in.ClusterServiceVersion
 	installer := rbac.Account{Namespace: c.Namespace}
-	if g, _ := group.Alone(in.OperatorGroups.Items, c.Namespace); g != nil {
+	if g, _ := model.OnlyGroup(in.OperatorGroups.Items, c.Namespace); g != nil {
 		installer.Name = g.Spec.ServiceAccountName
 	}
 	bindings := read.List[*rbacv1.RoleBinding](r, c.Namespace, nil)

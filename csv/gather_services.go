@@ -13,11 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	internalserving "github.com/olmcore/olm/csv/internal/serving"
-
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
-
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -139,8 +137,8 @@ func readDisrupted(r *read.Reads, in *Input) olmcore.Observed[*corev1.Pod] {
 	c := in.ClusterServiceVersion
 	pods := olmcore.Found[*corev1.Pod]()
 	for _, d := range c.Spec.APIServiceDefinitions.Owned {
-		service, exists := owned.Find(in.APIServices.Items, "", d.GetName())
-		behind, deployed := owned.Find(in.Deployments.Items, c.Namespace, d.DeploymentName)
+		service, exists := model.Find(in.APIServices.Items, "", d.GetName())
+		behind, deployed := model.Find(in.Deployments.Items, c.Namespace, d.DeploymentName)
 		if !exists || isAvailable(service) || !deployed {
 			continue
 		}

@@ -19,8 +19,10 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/serving"
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -192,53 +194,53 @@ func (in *Input) ofCleanup() cleanup.Input {
 }
 
 func (in *Input) validate() error {
-	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
+	if err := model.ValidateCSV(in.ClusterServiceVersion, in.Now); err != nil {
 		return err
 	}
-	lists := olmcore.ValidateLists()
+	lists := inputs.ValidateLists()
 	in.lists(&lists)
 	return cmp.Or(in.Config.Validate(), lists.Err())
 }
 
 // lists visits every list of objects once, except those of Deletion, which package cleanup visits. To add a list, add a
 // field and a row. ServedAPIs and Grants are not visited, because they may contain items although they are incomplete.
-func (in *Input) lists(v *olmcore.ListVisit) {
-	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional)
-	olmcore.VisitList(v, "OtherGroups", &in.OtherGroups, olmcore.Optional)
-	olmcore.VisitList(v, "OtherProviders", &in.OtherProviders, olmcore.Optional)
-	olmcore.VisitList(v, "Neighbours", &in.Neighbours, olmcore.Optional)
-	olmcore.VisitList(v, "Subscriptions", &in.Subscriptions, olmcore.Optional)
-	olmcore.VisitList(v, "OperatorConditions", &in.OperatorConditions, olmcore.Optional)
-	olmcore.VisitList(v, "CustomResourceDefinitions", &in.CustomResourceDefinitions, olmcore.Optional)
-	olmcore.VisitList(v, "GroupDefinitions", &in.GroupDefinitions, olmcore.Optional)
-	olmcore.VisitList(v, "APIServices", &in.APIServices, olmcore.Optional)
-	olmcore.VisitList(v, "ServiceAccounts", &in.ServiceAccounts, olmcore.Optional)
-	olmcore.VisitList(v, "Roles", &in.Roles, olmcore.Optional)
-	olmcore.VisitList(v, "RoleBindings", &in.RoleBindings, olmcore.Optional)
-	olmcore.VisitList(v, "ClusterRoles", &in.ClusterRoles, olmcore.Optional)
-	olmcore.VisitList(v, "ClusterRoleBindings", &in.ClusterRoleBindings, olmcore.Optional)
-	olmcore.VisitList(v, "Deployments", &in.Deployments, olmcore.Optional)
+func (in *Input) lists(v *inputs.ListVisit) {
+	inputs.VisitList(v, "OperatorGroups", &in.OperatorGroups, inputs.Optional)
+	inputs.VisitList(v, "OtherGroups", &in.OtherGroups, inputs.Optional)
+	inputs.VisitList(v, "OtherProviders", &in.OtherProviders, inputs.Optional)
+	inputs.VisitList(v, "Neighbours", &in.Neighbours, inputs.Optional)
+	inputs.VisitList(v, "Subscriptions", &in.Subscriptions, inputs.Optional)
+	inputs.VisitList(v, "OperatorConditions", &in.OperatorConditions, inputs.Optional)
+	inputs.VisitList(v, "CustomResourceDefinitions", &in.CustomResourceDefinitions, inputs.Optional)
+	inputs.VisitList(v, "GroupDefinitions", &in.GroupDefinitions, inputs.Optional)
+	inputs.VisitList(v, "APIServices", &in.APIServices, inputs.Optional)
+	inputs.VisitList(v, "ServiceAccounts", &in.ServiceAccounts, inputs.Optional)
+	inputs.VisitList(v, "Roles", &in.Roles, inputs.Optional)
+	inputs.VisitList(v, "RoleBindings", &in.RoleBindings, inputs.Optional)
+	inputs.VisitList(v, "ClusterRoles", &in.ClusterRoles, inputs.Optional)
+	inputs.VisitList(v, "ClusterRoleBindings", &in.ClusterRoleBindings, inputs.Optional)
+	inputs.VisitList(v, "Deployments", &in.Deployments, inputs.Optional)
 	in.Serving.VisitLists(v)
 }
 
 // cover covers every field except Now, Issued, Inspected, Checkpoint and Deletion, which do not change the outcome of a
 // CSV at rest.
-func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
-	lists := olmcore.CoverLists(c)
+func (in *Input) cover(c checkpoint.Coverage) checkpoint.Coverage {
+	lists := inputs.CoverLists(c)
 	in.lists(&lists)
 	c = lists.Coverage()
-	olmcore.CoverObject(&c, in.ClusterServiceVersion)
-	olmcore.CoverValue(&c, in.KubernetesVersion)
-	olmcore.CoverObserved(&c, in.ServedAPIs)
-	olmcore.CoverObserved(&c, in.Grants)
-	olmcore.CoverValue(&c, in.Judged)
-	olmcore.CoverMap(&c, in.LastRun)
-	olmcore.CoverValue(&c, in.Config.InstallTimeout)
-	olmcore.CoverValues(&c, in.Config.ExcludedAnnotations)
-	olmcore.CoverValues(&c, in.Config.ProxyEnv)
-	olmcore.CoverValue(&c, in.Config.AdoptForeignDeployments)
-	olmcore.CoverValue(&c, in.Config.PackageServerNamespaces == nil)
-	olmcore.CoverValues(&c, in.Config.PackageServerNamespaces)
+	checkpoint.CoverObject(&c, in.ClusterServiceVersion)
+	checkpoint.CoverValue(&c, in.KubernetesVersion)
+	checkpoint.CoverList(&c, in.ServedAPIs.Items, in.ServedAPIs.Complete)
+	checkpoint.CoverList(&c, in.Grants.Items, in.Grants.Complete)
+	checkpoint.CoverValue(&c, in.Judged)
+	checkpoint.CoverMap(&c, in.LastRun)
+	checkpoint.CoverValue(&c, in.Config.InstallTimeout)
+	checkpoint.CoverValues(&c, in.Config.ExcludedAnnotations)
+	checkpoint.CoverValues(&c, in.Config.ProxyEnv)
+	checkpoint.CoverValue(&c, in.Config.AdoptForeignDeployments)
+	checkpoint.CoverValue(&c, in.Config.PackageServerNamespaces == nil)
+	checkpoint.CoverValues(&c, in.Config.PackageServerNamespaces)
 	in.Config.Cleanup.Cover(&c)
 	return c
 }

@@ -13,8 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
@@ -206,7 +205,7 @@ func judgedBy(in *Input) *Judged {
 		return cmp.Or(a.Compare(b), strings.Compare(a.ResourceVersion, b.ResourceVersion))
 	})
 	j.Grants = slices.Compact(j.Grants)
-	if g, _ := group.Alone(in.OperatorGroups.Items, in.ClusterServiceVersion.Namespace); g != nil {
+	if g, _ := model.OnlyGroup(in.OperatorGroups.Items, in.ClusterServiceVersion.Namespace); g != nil {
 		j.Account = g.Spec.ServiceAccountName
 	}
 	return j
@@ -310,7 +309,7 @@ func certificatesNeeded(c *version, requests []serving.Request, format string) [
 // description is used anyway, as in OLM.
 func kindMismatches(c *version, definitions []*apiextensionsv1.CustomResourceDefinition) []olmcore.Diagnostic {
 	var mismatches []olmcore.Diagnostic
-	found := owned.ByName(definitions, "")
+	found := model.IndexByName(definitions, "")
 	check := func(list []v1alpha1.CRDDescription, path string) {
 		for i, d := range list {
 			crd := found[d.Name]

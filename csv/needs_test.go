@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/ruletable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -78,8 +79,8 @@ func TestFirstDecidingRuleWins(t *testing.T) {
 		{Name: "Other", From: pending, Decide: decides}, {Name: "Passes", From: everyPhase, Decide: passes},
 		{Name: "Decides", From: failed, Decide: decides}, {Name: "Later", From: failed, Decide: decides},
 	}
-	_, name := olmcore.FirstDecision(table, failed[0], &facts{})
+	_, name := ruletable.FirstDecision(table, failed[0], &facts{})
 	require.Equal(t, "Decides", name)
-	_, name = olmcore.FirstDecision(table, succeeded[0], &facts{})
+	_, name = ruletable.FirstDecision(table, succeeded[0], &facts{})
 	require.Empty(t, name)
 }

@@ -16,9 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/csv/internal/read"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
@@ -119,7 +118,7 @@ func waitUntilUpgradeable(f *facts) (decision, bool) {
 	if !f.in.OperatorConditions.Complete {
 		return waitForList(f, false, "OperatorConditions")
 	}
-	condition, exists := owned.Find(f.in.OperatorConditions.Items, f.csv.Namespace, f.chain.Predecessor.Name)
+	condition, exists := model.Find(f.in.OperatorConditions.Items, f.csv.Namespace, f.chain.Predecessor.Name)
 	if !exists {
 		return decision{}, false
 	}
@@ -328,9 +327,9 @@ func findConflict(f *facts) conflict {
 	if problem := f.services.Clients.Problem(); problem != "" {
 		return conflict{reason: v1alpha1.CSVReasonInvalidWebhookDescription, message: problem}
 	}
-	crds := owned.OwnedCRDs(f.csv)
+	crds := model.OwnedCRDNames(f.csv)
 	for _, other := range f.in.Neighbours.Items {
-		isOwner := chain.IsNeighbour(f.csv, other) && owned.DescribesAny(other.Spec.CustomResourceDefinitions.Owned, crds)
+		isOwner := model.IsNeighbour(f.csv, other) && model.DescribesAnyCRD(other.Spec.CustomResourceDefinitions.Owned, crds)
 		if isOwner && !f.chain.Relatives.Has(other) {
 			return conflict{reason: v1alpha1.CSVReasonOwnerConflict, message: "conflicting CRD owner in namespace"}
 		}
@@ -403,7 +402,7 @@ func waitForOlderVersions(f *facts) (decision, bool) {
 }
 
 func waitForSuccessor(f *facts) (decision, bool) {
-	return f.stay().requeue(owned.Wait(f.sinceTransition(), retryLimit)), f.chain.Successor != nil
+	return f.stay().requeue(model.NextCheck(f.sinceTransition(), retryLimit)), f.chain.Successor != nil
 }
 
 // reinstallWithoutSuccessor makes a Replacing CSV Pending if its successor no longer exists. It does so even if a

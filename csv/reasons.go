@@ -3,11 +3,9 @@
 package csv
 
 import (
-	internalserving "github.com/olmcore/olm/csv/internal/serving"
-
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 )
 
 // Reasons of this package's Causes. They say why an action is returned.
@@ -18,9 +16,9 @@ const (
 	ReasonGroupChanged = "GroupChanged"
 	// ReasonProvidedAPIsChanged means that the annotation olm.providedAPIs of an OperatorGroup is updated to match the
 	// APIs of its operators. Nothing to do.
-	ReasonProvidedAPIsChanged = group.ReasonProvidedAPIsChanged
+	ReasonProvidedAPIsChanged = model.ReasonProvidedAPIsChanged
 	// ReasonStatusChanged means that the status of the CSV is updated to match the observed objects. Nothing to do.
-	ReasonStatusChanged = owned.ReasonStatusChanged
+	ReasonStatusChanged = model.ReasonStatusChanged
 	// ReasonInstall means that an object of the operator is created or updated as the CSV describes it: a Deployment, a
 	// webhook configuration, an APIService, the conversion of a CRD, or an object that one of these needs. An object that
 	// cannot be updated is deleted and created again. Nothing to do.

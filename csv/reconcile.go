@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/serving"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -73,7 +74,7 @@ func reconcileChanged(in Input) (Outcome, error) {
 	out := outcome(f, d)
 	isAtRest := out.Empty() && out.Certificates == nil && out.Repair == nil && out.Judged == in.Judged
 	if isAtRest && in.Issued == nil {
-		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
+		out.Checkpoint = in.cover(inputs.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
 	return out, nil
 }
@@ -91,7 +92,7 @@ func outcome(f *facts, d decision) Outcome {
 		cause := olmcore.Cause{Reason: ReasonStatusChanged, Message: d.message}
 		out.Actions = append(out.Actions, olmcore.UpdateStatusOf(f.csv, after, cause))
 		if f.csv.Status.Phase != d.phase || f.csv.Status.Reason != d.reason {
-			out.Transitions = []olmcore.Transition{owned.Moved(f.csv, &after.Status)}
+			out.Transitions = []olmcore.Transition{model.PhaseTransition(f.csv, &after.Status)}
 			out.Diagnostics = append(out.Diagnostics, replacesCycle(f)...)
 		}
 	}
@@ -115,7 +116,7 @@ func statusAfter(f *facts, d decision) *version {
 	if isRecorded && (d.refreshes || d.renewAt != nil) {
 		after.Status.LastUpdateTime = new(olmcore.Timestamp(f.now))
 	} else {
-		owned.SetPhase(&after.Status, d.phase, d.reason, d.message, f.now)
+		model.SetPhase(&after.Status, d.phase, d.reason, d.message, f.now)
 	}
 	if isNewReport {
 		after.Status.RequirementStatus = report

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
@@ -237,7 +237,7 @@ func judgeRequiredAPIServices(in *Input) []v1alpha1.RequirementStatus {
 		if known {
 			continue
 		}
-		service, exists := owned.Find(in.APIServices.Items, "", r.Name)
+		service, exists := model.Find(in.APIServices.Items, "", r.Name)
 		kind := schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}
 		r.Status = notPresent
 		switch {
@@ -265,7 +265,7 @@ func isAvailable(service *apiregistrationv1.APIService) bool {
 // judgeOwnedAPIServices returns one entry for each owned APIService. If it serves several kinds, all of their
 // Deployments must be part of the strategy.
 func judgeOwnedAPIServices(in *Input) []v1alpha1.RequirementStatus {
-	served, declared := map[string]bool{}, owned.Deployments(in.ClusterServiceVersion) // by name
+	served, declared := map[string]bool{}, model.DeploymentNames(in.ClusterServiceVersion) // by name
 	for _, d := range in.ClusterServiceVersion.Spec.APIServiceDefinitions.Owned {
 		before, known := served[d.GetName()]
 		served[d.GetName()] = declared.Has(d.DeploymentName) && (before || !known)
@@ -382,8 +382,8 @@ var customResourceDefinitions = requirement{
 // upgrade is applied before the new CSV is installed, and may serve only newer versions. An existing CRD is reported as
 // not present only for this reason.
 func servesNewerVersions(in *Input, _ *version, r v1alpha1.RequirementStatus) bool {
-	_, exists := owned.Find(in.CustomResourceDefinitions.Items, "", r.Name)
-	return exists && r.Status == notPresent && owned.Describes(in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned, r.Name)
+	_, exists := model.Find(in.CustomResourceDefinitions.Items, "", r.Name)
+	return exists && r.Status == notPresent && model.DescribesCRD(in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned, r.Name)
 }
 
 // judgeDefinitions returns one entry for each CRD, sorted by name. If a CRD is owned and required, only the versions of
@@ -400,7 +400,7 @@ func judgeDefinitions(in *Input) []v1alpha1.RequirementStatus {
 			versions[d.Name] = append(versions[d.Name], d.Version)
 		}
 	}
-	found := owned.ByName(in.CustomResourceDefinitions.Items, "")
+	found := model.IndexByName(in.CustomResourceDefinitions.Items, "")
 	report := make([]v1alpha1.RequirementStatus, 0, len(versions))
 	for name, described := range versions {
 		r := v1alpha1.RequirementStatus{Group: apiextensionsv1.GroupName, Version: "v1", Kind: "CustomResourceDefinition", Name: name}
@@ -464,14 +464,14 @@ func isTrue(crd *apiextensionsv1.CustomResourceDefinition, condition apiextensio
 // spec.replaces leads to, through existing CSVs that the annotations of the CRD name.
 func installedAlongside(in *Input, crd *apiextensionsv1.CustomResourceDefinition) []string {
 	noted := map[string]*version{}
-	for _, key := range owned.Alongside(crd) {
+	for _, key := range model.InstalledAlongside(crd) {
 		if key.Namespace != in.ClusterServiceVersion.Namespace {
 			continue
 		}
 		if key.Name == in.ClusterServiceVersion.Name {
 			return nil
 		}
-		other, ok := owned.Find(in.Neighbours.Items, key.Namespace, key.Name)
+		other, ok := model.Find(in.Neighbours.Items, key.Namespace, key.Name)
 		if ok && !other.IsCopied() {
 			noted[key.Name] = other
 		}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -29,7 +29,7 @@ func TestRequirementIsAddedByOneTableRow(t *testing.T) {
 		unread: func(in *Input) []string { return read.Missing(in.ServiceAccounts, "ServiceAccounts") },
 		judge: func(in *Input) []v1alpha1.RequirementStatus {
 			r := v1alpha1.RequirementStatus{Version: "v1", Kind: "ServiceAccount", Name: in.ClusterServiceVersion.Name, Status: present}
-			if _, exists := owned.Find(in.ServiceAccounts.Items, in.ClusterServiceVersion.Namespace, in.ClusterServiceVersion.Name); !exists {
+			if _, exists := model.Find(in.ServiceAccounts.Items, in.ClusterServiceVersion.Namespace, in.ClusterServiceVersion.Name); !exists {
 				r.Status = notPresent
 			}
 			return []v1alpha1.RequirementStatus{r}

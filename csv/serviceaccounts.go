@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
@@ -36,7 +36,7 @@ var serviceAccounts = requirement{
 	concerns: concernedByPermissions,
 	// The InstallPlan of an upgrade changes the owner of the ServiceAccount to the new version.
 	takenBy: func(in *Input, successor *version, r v1alpha1.RequirementStatus) bool {
-		account, exists := owned.Find(in.ServiceAccounts.Items, in.ClusterServiceVersion.Namespace, r.Name)
+		account, exists := model.Find(in.ServiceAccounts.Items, in.ClusterServiceVersion.Namespace, r.Name)
 		return exists && olmcore.OwnedBy(account, successor.UID)
 	},
 	heal: missingPermissions,
@@ -74,11 +74,11 @@ func judgeServiceAccounts(in *Input) []v1alpha1.RequirementStatus {
 			n++
 		}
 		r := v1alpha1.RequirementStatus{Version: "v1", Kind: "ServiceAccount", Name: name, Status: notPresent}
-		account, exists := owned.Find(in.ServiceAccounts.Items, in.ClusterServiceVersion.Namespace, name)
+		account, exists := model.Find(in.ServiceAccounts.Items, in.ClusterServiceVersion.Namespace, name)
 		switch {
 		case !exists:
 			r.Message = "Service account does not exist"
-		case owned.ByAnother(account.OwnerReferences, in.ClusterServiceVersion.UID):
+		case model.IsOwnedByAnother(account.OwnerReferences, in.ClusterServiceVersion.UID):
 			r.Status, r.Message = notSatisfied, "Service account is owned by another ClusterServiceVersion"
 		default:
 			r.Status = present
@@ -165,12 +165,12 @@ func missingPermissions(in *Input) []olmcore.Object {
 	note(exist, in.ClusterRoleBindings.Items)
 	var missing []olmcore.Object
 	for _, object := range planned {
-		owner := owned.By(in.ClusterServiceVersion)
+		owner := model.OwnerOf(in.ClusterServiceVersion)
 		if len(object.GetOwnerReferences()) > 0 {
 			object.SetNamespace(in.ClusterServiceVersion.Namespace)
 			object.SetOwnerReferences([]metav1.OwnerReference{olmcore.OwnerReferenceTo(in.ClusterServiceVersion)})
 		} else {
-			owner = owned.ByIncarnation(in.ClusterServiceVersion)
+			owner = model.OwnerWithUID(in.ClusterServiceVersion)
 		}
 		if labels := object.GetLabels(); labels != nil {
 			maps.Copy(labels, owner.Labels())

@@ -10,11 +10,9 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	internalserving "github.com/olmcore/olm/csv/internal/serving"
-
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/owned"
-
+	"github.com/olmcore/olm/csv/internal/model"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -26,7 +24,7 @@ func isCalled(c *version) bool {
 // wasCalled reports whether objects may exist through which the API server calls the operator.
 func wasCalled(in *Input) bool {
 	converts := func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-		return owned.IsConverter(in.ClusterServiceVersion, crd)
+		return model.IsConverter(in.ClusterServiceVersion, crd)
 	}
 	callers := len(in.Serving.ValidatingWebhookConfigurations.Items) + len(in.Serving.MutatingWebhookConfigurations.Items) +
 		len(in.APIServices.Items)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
 )
 
@@ -54,7 +54,7 @@ func nameError(name string) string {
 	case len(name) > validation.LabelValueMaxLength:
 		return fmt.Sprintf("name %q has %d characters; at most %d are possible because it is used as a label value",
 			name, len(name), validation.LabelValueMaxLength)
-	case !owned.IsLabelValue(name):
+	case !model.IsLabelValue(name):
 		return fmt.Sprintf("name %q cannot be used as a label value", name)
 	}
 	return ""

@@ -13,6 +13,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/internal/printable"
+	"github.com/olmcore/olm/internal/ruletable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -21,7 +22,7 @@ import (
 // only the reason. The phase Unknown, and phases that the API does not have, are treated as the empty phase.
 func Edges() olmcore.Graph[v1alpha1.ClusterServiceVersionPhase] {
 	cleanup := rule{Name: "Cleanup", From: everyPhase, To: deleting}
-	return olmcore.GraphOf(everyPhase, slices.Concat(gates, rules, []rule{cleanup}))
+	return ruletable.GraphOf(everyPhase, slices.Concat(gates, rules, []rule{cleanup}))
 }
 
 // Assessment is the decision of Reconcile without actions, for example for command lines, metrics and tests.
@@ -86,7 +87,7 @@ func assessCleanup(in *Input) (Assessment, error) {
 // rule is one row of the phase machine. From contains the phases in which the row applies. To contains the phases that
 // the row can lead to. It contains the same phase if the row changes only the reason, and is empty if the row changes
 // neither.
-type rule = olmcore.Rule[phase, *facts, decision]
+type rule = ruletable.Rule[phase, *facts, decision]
 
 // Sets of phases.
 var (
@@ -124,10 +125,10 @@ func decide(f *facts) decision {
 }
 
 func decideByRow(f *facts) (d decision, isGate bool) {
-	d, row := olmcore.FirstDecision(gates, f.phase, f)
+	d, row := ruletable.FirstDecision(gates, f.phase, f)
 	isGate = row != ""
 	if !isGate {
-		d, row = olmcore.FirstDecision(rules, f.phase, f)
+		d, row = ruletable.FirstDecision(rules, f.phase, f)
 	}
 	if row == "" {
 		d = f.stay()

@@ -33,7 +33,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // rounds is the number of rounds in which a world must converge, from a new CSV until its predecessor is cleaned up.
@@ -60,7 +60,7 @@ func readFile(name string) (all []olmcore.Object) {
 	if err != nil {
 		panic(err)
 	}
-	found, err := manifest.Read(name, bytes.NewReader(data))
+	found, err := decode.Read(name, bytes.NewReader(data))
 	if err != nil {
 		panic(err)
 	}

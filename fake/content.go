@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // canonical returns a deep copy of o in the Go type and version that the kind is stored in.
@@ -39,7 +40,7 @@ func (k *kind) converted(o olmcore.Object) (olmcore.Object, error) {
 		return nil, err
 	}
 	n := olmcore.NewObject(k.gvk)
-	return n, olmcore.FromMap(m, n)
+	return n, decode.FromMap(m, n)
 }
 
 // deepCopy refuses untyped content with Go values that no JSON decoder makes: copying them panics.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // FuzzWrite sends any object through every way into the cluster, and lets the simulation look at it.
@@ -28,7 +29,7 @@ func FuzzWrite(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		o, err := olmcore.Decode(data)
+		o, err := decode.Decode(data)
 		if err != nil {
 			return
 		}

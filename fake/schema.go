@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // defaulting is what a CRD's schema says about defaults, without all else; nil where there are none.
@@ -91,6 +92,6 @@ func (k *kind) schemaDefaults(o olmcore.Object) {
 	}
 	if m, err := olmcore.ToMap(o); err == nil && d.fill(m) {
 		// What was read from the object with defaults of its own schema fits it.
-		_ = olmcore.FromMap(m, o)
+		_ = decode.FromMap(m, o)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Create creates objects as a person with kubectl would; it stops at the first error. A status is dropped where it is a
@@ -123,7 +124,7 @@ func (c *Cluster) patch(key olmcore.Key, verb olmcore.Verb, fields map[string]js
 	if err != nil {
 		return err
 	}
-	a, err := olmcore.Record{Verb: verb, Target: olmcore.RefOf(current), Patch: data}.Action(current)
+	a, err := decode.Action(olmcore.Record{Verb: verb, Target: olmcore.RefOf(current), Patch: data}, current)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}

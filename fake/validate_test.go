@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // TestObjectsThatTheAPIServerRejects creates each object of the file with which internal/controlplane compares the fake
@@ -27,7 +27,7 @@ func TestObjectsThatTheAPIServerRejects(t *testing.T) {
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		data, err := yaml.YAMLToJSON([]byte(document))
 		require.NoError(t, err)
-		o, err := olmcore.Decode(data)
+		o, err := decode.Decode(data)
 		require.NoError(t, err, document)
 		because := o.GetAnnotations()["because"]
 		first := c.Create(o)

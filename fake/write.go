@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // create is the API server's POST.
@@ -335,7 +336,7 @@ func patched(k *kind, a olmcore.Action, current olmcore.Object) (olmcore.Object,
 	if err != nil {
 		return nil, err
 	}
-	applied, err := record.Action(current)
+	applied, err := decode.Action(record, current)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/olmcore/olm/installplan/unpack"
 	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 func input(p *v1alpha1.InstallPlan, change ...func(*installplan.Input)) installplan.Input {
@@ -193,7 +194,7 @@ func parsed(t testing.TB, manifest string) olmcore.Object {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(manifest))
 	require.NoError(t, err)
-	o, err := olmcore.Decode(data)
+	o, err := decode.Decode(data)
 	require.NoError(t, err)
 	return o
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/step"
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -121,34 +123,34 @@ type SchemaChange struct {
 }
 
 // lists names the lists that every plan needs.
-func (in *Input) lists(v *olmcore.ListVisit) {
+func (in *Input) lists(v *inputs.ListVisit) {
 	namespace := in.InstallPlan.Namespace
-	olmcore.VisitList(v, "Namespace", &in.Namespace, olmcore.Optional, named(namespace))
-	olmcore.VisitList(v, "Subscriptions", &in.Subscriptions, olmcore.Required, olmcore.InNamespace(namespace))
+	inputs.VisitList(v, "Namespace", &in.Namespace, inputs.Optional, named(namespace))
+	inputs.VisitList(v, "Subscriptions", &in.Subscriptions, inputs.Required, inputs.InNamespace(namespace))
 }
 
 // stepLists names the lists without which steps cannot be evaluated. They need not be read for other plans.
-func (in *Input) stepLists(v *olmcore.ListVisit) {
-	here := olmcore.InNamespace(in.InstallPlan.Namespace)
-	olmcore.VisitList(v, "RelatedPlans", &in.RelatedPlans, olmcore.Optional, here)
-	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional, here)
-	olmcore.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, olmcore.Optional, here)
-	olmcore.VisitList(v, "CustomResourceDefinitions", &in.CustomResourceDefinitions, olmcore.Optional)
-	olmcore.VisitObjects(v, "Objects", &in.Objects, olmcore.Optional)
-	olmcore.VisitList(v, "ConfigMaps", &in.ConfigMaps, olmcore.Optional)
-	olmcore.VisitList(v, "PullSecrets", &in.PullSecrets, olmcore.Optional)
+func (in *Input) stepLists(v *inputs.ListVisit) {
+	here := inputs.InNamespace(in.InstallPlan.Namespace)
+	inputs.VisitList(v, "RelatedPlans", &in.RelatedPlans, inputs.Optional, here)
+	inputs.VisitList(v, "OperatorGroups", &in.OperatorGroups, inputs.Optional, here)
+	inputs.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, inputs.Optional, here)
+	inputs.VisitList(v, "CustomResourceDefinitions", &in.CustomResourceDefinitions, inputs.Optional)
+	inputs.VisitObjects(v, "Objects", &in.Objects, inputs.Optional)
+	inputs.VisitList(v, "ConfigMaps", &in.ConfigMaps, inputs.Optional)
+	inputs.VisitList(v, "PullSecrets", &in.PullSecrets, inputs.Optional)
 }
 
 // otherLists names the lists that only some plans need.
-func (in *Input) otherLists(v *olmcore.ListVisit) {
-	olmcore.VisitList(v, "APIServices", &in.APIServices, olmcore.Optional)
-	olmcore.VisitList(v, "Alongside", &in.Alongside, olmcore.Optional)
-	olmcore.VisitList(v, "CatalogSources", &in.CatalogSources, olmcore.Optional)
-	olmcore.VisitList(v, "OtherPlans", &in.OtherPlans, olmcore.Optional)
+func (in *Input) otherLists(v *inputs.ListVisit) {
+	inputs.VisitList(v, "APIServices", &in.APIServices, inputs.Optional)
+	inputs.VisitList(v, "Alongside", &in.Alongside, inputs.Optional)
+	inputs.VisitList(v, "CatalogSources", &in.CatalogSources, inputs.Optional)
+	inputs.VisitList(v, "OtherPlans", &in.OtherPlans, inputs.Optional)
 }
 
 // named returns the Check that a Namespace is the one of the plan.
-func named(namespace string) olmcore.Check {
+func named(namespace string) inputs.Check {
 	return func(o olmcore.Object) (field, problem string) {
 		if o.GetName() == namespace {
 			return "", ""
@@ -159,13 +161,13 @@ func named(namespace string) olmcore.Check {
 
 // cover adds to a Coverage everything on which the decision depends. The decision about a plan that is Complete depends
 // on the plan, its namespace and its Subscriptions only.
-func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
-	olmcore.CoverObject(&c, in.InstallPlan)
-	olmcore.CoverFunc(&c, in.Config, Config.Equal)
+func (in *Input) cover(c checkpoint.Coverage) checkpoint.Coverage {
+	checkpoint.CoverObject(&c, in.InstallPlan)
+	checkpoint.CoverFunc(&c, in.Config, Config.Equal)
 	if in.InstallPlan == nil {
 		return c
 	}
-	v := olmcore.CoverLists(c)
+	v := inputs.CoverLists(c)
 	in.lists(&v)
 	if in.isComplete() {
 		return v.Coverage()
@@ -173,11 +175,11 @@ func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 	in.stepLists(&v)
 	in.otherLists(&v)
 	c = v.Coverage()
-	olmcore.CoverValues(&c, in.Announced)
-	olmcore.CoverObject(&c, in.ServiceAccount)
-	olmcore.CoverFunc(&c, in.CustomResources, sameVerdicts)
-	olmcore.CoverMap(&c, in.LastRun)
-	olmcore.CoverValue(&c, in.RBACChanged)
+	checkpoint.CoverValues(&c, in.Announced)
+	checkpoint.CoverObject(&c, in.ServiceAccount)
+	checkpoint.CoverFunc(&c, in.CustomResources, sameVerdicts)
+	checkpoint.CoverMap(&c, in.LastRun)
+	checkpoint.CoverValue(&c, in.RBACChanged)
 	return c
 }
 
@@ -196,7 +198,7 @@ func (in *Input) validate() error {
 	if err := in.validatePlan(); err != nil {
 		return err
 	}
-	v := olmcore.ValidateLists()
+	v := inputs.ValidateLists()
 	in.lists(&v)
 	err := cmp.Or(v.Err(), in.Config.Validate())
 	if err != nil || in.isComplete() {
@@ -231,7 +233,7 @@ func (in *Input) validatePlan() error {
 
 // unreadForSteps returns the name of a list that was not read and without which steps cannot be evaluated, "" for none.
 func (in *Input) unreadForSteps() string {
-	v := olmcore.UnreadLists()
+	v := inputs.UnreadLists()
 	in.stepLists(&v)
 	needsCatalogs := len(in.PullSecrets.Items) > 0 && !in.Config.CopyAnySecret
 	switch {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/installplan/internal/step"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -66,7 +67,7 @@ func reconcile(in Input) (Outcome, error) {
 		out.SchemaChanges = schemaChanges(&in, found.Changes)
 	}
 	if out.Empty() && len(out.SchemaChanges)+len(out.LostBundles) == 0 {
-		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
+		out.Checkpoint = in.cover(inputs.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
 	return out, nil
 }

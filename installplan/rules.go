@@ -15,6 +15,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/internal/ruletable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -36,7 +37,7 @@ var (
 var stays []phase
 
 // rule is a row of the table: in a phase of From, the first row whose situation holds decides.
-type rule = olmcore.Rule[phase, *facts, decision]
+type rule = ruletable.Rule[phase, *facts, decision]
 
 // rules contains all that can happen to a plan, in the order in which the rows are tried. The table sets the phase.
 // Each part of the table stands beside the situations of its rows.
@@ -61,7 +62,7 @@ func always(*facts) bool { return true }
 
 // decide returns the decision of the first row that applies.
 func decide(f *facts) decision {
-	d, name := olmcore.FirstDecision(rules, f.phase, f)
+	d, name := ruletable.FirstDecision(rules, f.phase, f)
 	d.state = State(name)
 	return d
 }

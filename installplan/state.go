@@ -8,6 +8,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/internal/ruletable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -67,8 +68,8 @@ const (
 // Phases returns the graph of InstallPlan phases. The field By of an edge is the State in which a plan changes its
 // phase. By is empty for the two edges of package create, which sets the first phase.
 func Phases() olmcore.Graph[v1alpha1.InstallPlanPhase] {
-	created := olmcore.GraphOf(everyPhase, []rule{{From: none, To: slices.Concat(requires, installing)}})
-	return slices.Concat(created, olmcore.GraphOf(everyPhase, rules))
+	created := ruletable.GraphOf(everyPhase, []rule{{From: none, To: slices.Concat(requires, installing)}})
+	return slices.Concat(created, ruletable.GraphOf(everyPhase, rules))
 }
 
 // Assessment contains the decision about a plan, without the actions.

@@ -13,8 +13,8 @@
 //   - [LastResultsOf] folds what Run returned into the memory that the next input
 //     may carry.
 //
-// An action is a value. [RecordOf] gives its JSON form, for logs, tools and clients without Go types; [Record.Action]
-// is the inverse.
+// An action is a value. [RecordOf] returns its JSON form, for logs, tools and clients without Go types. Package decode
+// contains the inverse, and decodes objects for the adapters of clients.
 //
 // [Hash], [HashedName] and [ComponentLabelKey] are bit-identical to OLM's, so that a running cluster is recognised as
 // it is.

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/internal/nilcheck"
 )
 
 // ErrInvalidInput is what every *InputError wraps.
@@ -162,7 +164,7 @@ func LastResultsOf(previous LastResults, actions []Action, runErr error, now tim
 	next := make(LastResults, len(actions))
 	var notRun *notRunError
 	for _, a := range actions {
-		if isNil(a) {
+		if nilcheck.IsNil(a) {
 			continue
 		}
 		_, target, _ := a.Describe()
@@ -238,4 +240,30 @@ func failures(err error) map[Key]error {
 	}
 	walk(err)
 	return found
+}
+
+// UnfitError is the error of a read of an object whose content does not fit its Go type. An API server stores such
+// objects of custom kinds, because their schemas do not restrict versions, quantities and ports.
+type UnfitError struct {
+	// Object contains the metadata, and the fields that fit. It is valid input for decisions about other objects, such as
+	// CSVs of other namespaces. No decision is made about the object itself.
+	Object Object
+	// Err reports the first field that does not fit.
+	Err error
+}
+
+// Error implements error.
+func (e *UnfitError) Error() string { return fmt.Sprintf("read %s: %v", KeyOf(e.Object), e.Err) }
+
+// Unwrap returns Err.
+func (e *UnfitError) Unwrap() error { return e.Err }
+
+// Fitting returns the result of a read. If the error is an *UnfitError, Fitting returns the object of that error and no
+// error. Use it to read objects of others, which must not block the caller.
+func Fitting[T Object](o T, err error) (T, error) {
+	var unfit *UnfitError
+	if !errors.As(err, &unfit) {
+		return o, err
+	}
+	return typed[T](unfit.Object)
 }

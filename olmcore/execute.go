@@ -9,6 +9,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/olmcore/olm/internal/nilcheck"
 )
 
 // Executor performs one write: no retries, no decisions. It returns the API server's error as it is. It must refuse an
@@ -25,7 +27,7 @@ type Executor interface {
 func Run(ctx context.Context, x Executor, actions []Action) error {
 	var failed []error
 	for i, a := range actions {
-		if isNil(a) {
+		if nilcheck.IsNil(a) {
 			failed = append(failed, &InputError{Field: fmt.Sprintf("actions[%d]", i), Problem: "is nil"})
 			continue
 		}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/internal/nilcheck"
 )
 
 // Object is any Kubernetes API object: metadata plus the runtime methods. It is the method set of controller-runtime's
@@ -36,7 +38,7 @@ type Ref struct {
 // object's Go type where Scheme knows it, else from its TypeMeta; for a nil object the zero Ref is returned. It does
 // not allocate for known types.
 func RefOf(o Object) Ref {
-	if isNil(o) {
+	if nilcheck.IsNil(o) {
 		return Ref{}
 	}
 	names := namesOf(o)
@@ -90,7 +92,7 @@ type Key struct {
 
 // KeyOf returns the Key of an object; the zero Key for nil.
 func KeyOf(o Object) Key {
-	if isNil(o) {
+	if nilcheck.IsNil(o) {
 		return Key{}
 	}
 	gvk := GVKOf(o)

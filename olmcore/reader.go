@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/internal/nilcheck"
 )
 
 // Reader reads a cluster: a Snapshot, the fake cluster, an adapter's cache. Objects it returns are shared and must not
@@ -31,7 +33,7 @@ type Reader interface {
 // object can have is not asked for: the object is not found. Names come from fields that a tenant writes, and a client
 // that cannot make a path of one returns an error, which would stop the work for the objects of others.
 func GetKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace, name string) (Object, error) {
-	if isNil(r) {
+	if nilcheck.IsNil(r) {
 		return nil, errNoReader
 	}
 	if !isName(name) || namespace != "" && !isName(namespace) {
@@ -56,7 +58,7 @@ func notFound(gvk schema.GroupVersionKind, name string) error {
 
 // ListKind is r.List for callers who may have been handed a nil Reader: then the error is an *InputError.
 func ListKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error) {
-	if isNil(r) {
+	if nilcheck.IsNil(r) {
 		return nil, errNoReader
 	}
 	return r.List(ctx, gvk, namespace, selector)
@@ -125,7 +127,7 @@ func ObserveNamed[T Object](ctx context.Context, r Reader, namespace string, nam
 			found.Complete = false
 		case err != nil:
 			return Observed[T]{}, err
-		case !isNil(o):
+		case !nilcheck.IsNil(o):
 			found.Items = append(found.Items, o)
 		}
 	}
@@ -146,7 +148,7 @@ func observed[T any](items []T, err error) (Observed[T], error) {
 // error says so: apierrors.IsNotFound holds.
 func Require[T Object](ctx context.Context, r Reader, namespace, name string) (object T, err error) {
 	object, err = Get[T](ctx, r, namespace, name)
-	if err == nil && isNil(object) {
+	if err == nil && nilcheck.IsNil(object) {
 		err = notFound(GVKOf(object), name)
 	}
 	return object, err

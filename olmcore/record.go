@@ -4,18 +4,16 @@ package olmcore
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/olmcore/olm/internal/nilcheck"
 )
 
 // Record is an Action as JSON: what audit logs keep, what tools print, and what a client without Go types can run.
@@ -40,7 +38,7 @@ type Record struct {
 // object, an Update that changes the status, or an UpdateStatus that changes anything else. A field that is null in
 // After is one that is not there: a merge patch cannot say null.
 func RecordOf(a Action) (Record, error) {
-	if isNil(a) {
+	if nilcheck.IsNil(a) {
 		return Record{}, &InputError{Field: "action", Problem: "is nil"}
 	}
 	verb, target, cause := a.Describe()
@@ -68,7 +66,7 @@ func RecordOf(a Action) (Record, error) {
 // preconditions: the body of a request with the content type application/merge-patch+json. The error is an *InputError
 // when there is no patch.
 func (r Record) ConditionalPatch() ([]byte, error) {
-	patch, err := r.patch()
+	patch, err := r.MergePatch()
 	if err != nil {
 		return nil, err
 	}
@@ -86,70 +84,8 @@ func (r Record) ConditionalPatch() ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// Action is the inverse of RecordOf. For update and updateStatus it needs the object that the patch starts from, as
-// observed now; Before is that object and After a patched copy of the same Go type. For create and delete current is
-// not looked at. The error is an *InputError: current is nil or not the object that Target names, or the record's
-// content does not fit it.
-func (r Record) Action(current Object) (Action, error) {
-	switch r.Verb {
-	case VerbCreate:
-		o, err := Decode(r.Object)
-		if err != nil {
-			return nil, err
-		}
-		return Create{Target: r.Target, Object: o, Cause: r.Cause, As: r.As}, nil
-	case VerbUpdate, VerbUpdateStatus:
-		after, err := r.apply(current)
-		if err != nil {
-			return nil, err
-		}
-		if r.Verb == VerbUpdate {
-			return Update{Target: r.Target, Before: current, After: after, Cause: r.Cause, As: r.As}, nil
-		}
-		return UpdateStatus{Target: r.Target, Before: current, After: after, Cause: r.Cause, As: r.As}, nil
-	case VerbDelete:
-		a := Delete{Target: r.Target, Cause: r.Cause, As: r.As}
-		if o := r.DeleteOptions; o != nil {
-			a.GracePeriodSeconds = o.GracePeriodSeconds
-			if o.PropagationPolicy != nil {
-				a.PropagationPolicy = *o.PropagationPolicy
-			}
-		}
-		return a, nil
-	default:
-		return nil, &InputError{Field: "verb", Problem: fmt.Sprintf("is %q, which is none of create, update, updateStatus, delete", r.Verb)}
-	}
-}
-
-func (r Record) apply(current Object) (Object, error) {
-	if isNil(current) {
-		return nil, &InputError{Field: "current", Problem: "is nil, but a patch needs an object to start from"}
-	}
-	key := KeyOf(current)
-	if key != r.Target.Key() {
-		return nil, &InputError{Field: "current", Problem: fmt.Sprintf("is %s, not %s as the target", key, r.Target)}
-	}
-	patch, err := r.patch()
-	if err != nil {
-		return nil, err
-	}
-	m, err := ToMap(current)
-	if err != nil {
-		return nil, err
-	}
-	after := newLike(current)
-	if err := FromMap(mergePatch(m, patch), after); err != nil {
-		return nil, &InputError{Field: "patch", Problem: "does not fit " + r.Target.Kind + ": " + err.Error()}
-	}
-	after.GetObjectKind().SetGroupVersionKind(current.GetObjectKind().GroupVersionKind())
-	if KeyOf(after) != key {
-		return nil, &InputError{Field: "patch", Problem: "makes another object of " + key.String()}
-	}
-	return after, nil
-}
-
-// patch decodes Patch and keeps whole numbers whole.
-func (r Record) patch() (patch map[string]any, err error) {
+// MergePatch returns Patch as JSON values. Integers are int64. The error is an *InputError if Patch is not a JSON object.
+func (r Record) MergePatch() (patch map[string]any, err error) {
 	if err := utiljson.Unmarshal(r.Patch, &patch); err != nil {
 		return nil, &InputError{Field: "patch", Problem: "is not a JSON object: " + err.Error()}
 	}
@@ -160,7 +96,7 @@ func (r Record) patch() (patch map[string]any, err error) {
 }
 
 func encodeObject(o Object) (json.RawMessage, error) {
-	if isNil(o) {
+	if nilcheck.IsNil(o) {
 		return nil, &InputError{Field: "object", Problem: "is nil"}
 	}
 	m, err := ToMap(o)
@@ -171,7 +107,7 @@ func encodeObject(o Object) (json.RawMessage, error) {
 }
 
 func encodePatch(before, after Object, status bool) (json.RawMessage, error) {
-	if isNil(before) || isNil(after) {
+	if nilcheck.IsNil(before) || nilcheck.IsNil(after) {
 		return nil, &InputError{Field: "before and after", Problem: "must both be set"}
 	}
 	from, err := ToMap(before)
@@ -230,63 +166,4 @@ func mergeDiff(from, to map[string]any) map[string]any {
 		}
 	}
 	return patch
-}
-
-// mergePatch applies a JSON merge patch to target and returns target.
-func mergePatch(target, patch map[string]any) map[string]any {
-	for key, value := range patch {
-		switch v := value.(type) {
-		case nil:
-			delete(target, key)
-		case map[string]any:
-			sub, ok := target[key].(map[string]any)
-			if !ok {
-				sub = map[string]any{}
-			}
-			target[key] = mergePatch(sub, v)
-		default:
-			target[key] = value
-		}
-	}
-	return target
-}
-
-func newLike(o Object) Object {
-	if _, ok := o.(*unstructured.Unstructured); ok {
-		return &unstructured.Unstructured{}
-	}
-	return reflect.New(reflect.TypeOf(o).Elem()).Interface().(Object)
-}
-
-// Apply returns what a write makes of an object, for Executors that keep objects themselves. current is the object that
-// Target names as it is now, nil when there is none; the result is a changed copy, nil when the object is gone. The
-// errors are those of an API server: AlreadyExists, NotFound, also of another UID, and Conflict of another
-// resourceVersion; an *InputError is of a Record that does not fit. Versions and UIDs are the caller's to count,
-// finalizers and dependants his to respect.
-func (r Record) Apply(current Object) (Object, error) {
-	resource := schema.GroupResource{Group: groupOf(r.Target.APIVersion), Resource: r.Target.Kind}
-	switch {
-	case r.Verb == VerbCreate:
-		if !isNil(current) {
-			return nil, apierrors.NewAlreadyExists(resource, r.Target.Name)
-		}
-	case isNil(current), r.Target.UID != "" && r.Target.UID != current.GetUID():
-		return nil, apierrors.NewNotFound(resource, r.Target.Name)
-	case r.Target.ResourceVersion != "" && r.Target.ResourceVersion != current.GetResourceVersion():
-		return nil, apierrors.NewConflict(resource, r.Target.Name, errors.New("it changed since it was observed"))
-	}
-	a, err := r.Action(current)
-	if err != nil {
-		return nil, err
-	}
-	switch a := a.(type) {
-	case Create:
-		return a.Object, nil
-	case Update:
-		return a.After, nil
-	case UpdateStatus:
-		return a.After, nil
-	default:
-		return nil, nil // a Delete
-	}
 }

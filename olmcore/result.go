@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/olmcore/olm/internal/checkpoint"
 	"github.com/olmcore/olm/internal/printable"
 )
 
@@ -220,42 +221,16 @@ func (g Graph[S]) Allows(from, to S) bool {
 	return slices.ContainsFunc(g, func(e Edge[S]) bool { return e.From == from && e.To == to })
 }
 
-// Rule is one row of a decision table. S is the type of the states, F the type of the facts, which a rule only reads,
-// and D the type of the decision, which a rule returns.
-type Rule[S ~string, F, D any] struct {
-	// Name is the name of the rule, for example RequirementsNotMet. It appears in assessments, tests and state graphs.
-	Name string
-	// From contains the states in which the rule applies. To contains the states that it leads to.
-	From, To []S
-	// Decide returns a decision. If decided is false, the next row is tried.
-	Decide func(facts F) (decision D, decided bool)
+// Outcome contains the Result of a reconcile function, and a Checkpoint that the caller passes to the next call.
+type Outcome struct {
+	Result
+	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
+	Checkpoint *Checkpoint
 }
 
-// FirstDecision returns the decision of the first rule that applies in a state and decides, and the name of that rule.
-// If no rule decides, it returns the zero decision and an empty name.
-func FirstDecision[S ~string, F, D any](rules []Rule[S, F, D], state S, facts F) (decision D, rule string) {
-	for _, r := range rules {
-		if !slices.Contains(r.From, state) {
-			continue
-		}
-		if decision, decided := r.Decide(facts); decided {
-			return decision, r.Name
-		}
-	}
-	return decision, ""
-}
-
-// GraphOf returns the state graph of rules, in the order of the states and the rules.
-func GraphOf[S ~string, F, D any](states []S, rules []Rule[S, F, D]) (graph Graph[S]) {
-	for _, from := range states {
-		for _, r := range rules {
-			for _, to := range r.To {
-				edge := Edge[S]{From: from, To: to, By: r.Name}
-				if slices.Contains(r.From, from) && !slices.Contains(graph, edge) {
-					graph = append(graph, edge)
-				}
-			}
-		}
-	}
-	return graph
-}
+// Checkpoint records an Input for which a reconcile function had nothing to do: the identity and resourceVersion of
+// every object, all other values of the Input, and the time until which the answer stands. If the caller passes it back
+// in the next Input for the same key, the function compares versions and returns, regardless of the size of the
+// objects. A Checkpoint is opaque, contains no objects, and can be shared and kept. With a nil Checkpoint the result is
+// the same.
+type Checkpoint = checkpoint.Checkpoint

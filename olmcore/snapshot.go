@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/internal/nilcheck"
 )
 
 // Snapshot is an immutable, indexed set of objects: the observed state of a cluster at one moment. It knows which kinds
@@ -78,7 +80,7 @@ type snapshotEntry struct {
 func sortObjects(objects []Object) ([]snapshotEntry, error) {
 	entries := make([]snapshotEntry, len(objects))
 	for i, o := range objects {
-		if isNil(o) {
+		if nilcheck.IsNil(o) {
 			return nil, badObject(i, "", "is nil")
 		}
 		kind := GVKOf(o).GroupKind()

@@ -23,7 +23,7 @@ import (
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/internal/upgradetest"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 	"github.com/olmcore/olm/preview"
 )
 
@@ -85,7 +85,7 @@ func FuzzOf(f *testing.F) {
 	f.Add(strings.Join(world, "\n---\n"), w.Plan(f).Name)
 	f.Add(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"InstallPlan","metadata":{"namespace":"ops","name":"p"},"status":{"plan":[null]}}`, "p")
 	f.Fuzz(func(t *testing.T, text, plan string) {
-		read, err := manifest.Read("fuzz", strings.NewReader(text))
+		read, err := decode.Read("fuzz", strings.NewReader(text))
 		if err != nil || len(read) > 100 {
 			return
 		}

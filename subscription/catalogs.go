@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/checkpoint"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
@@ -45,9 +46,9 @@ type Entry struct {
 }
 
 // cover passes each field except Sources to a Checkpoint. Input.lists visits Sources.
-func (cs *Catalogs) cover(c *olmcore.Coverage) {
-	olmcore.CoverMap(c, cs.Probes)
-	olmcore.CoverFunc(c, cs.Entries, func(a, b []Entry) bool {
+func (cs *Catalogs) cover(c *checkpoint.Coverage) {
+	checkpoint.CoverMap(c, cs.Probes)
+	checkpoint.CoverFunc(c, cs.Entries, func(a, b []Entry) bool {
 		return slices.EqualFunc(a, b, func(a, b Entry) bool { return compareEntries(a, b) == 0 })
 	})
 }

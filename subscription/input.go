@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
@@ -172,18 +174,18 @@ func (c Config) Validate() error {
 }
 
 // lists visits every list that must be read completely.
-func (in *Input) lists(v *olmcore.ListVisit) {
-	here := olmcore.InNamespace(in.Namespace)
-	olmcore.VisitList(v, "Subscriptions", &in.Subscriptions, olmcore.Required, here, olmcore.Writable)
-	olmcore.VisitList(v, "InstallPlans", &in.InstallPlans, olmcore.Required, here)
-	olmcore.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, olmcore.Required, here)
-	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Required, here)
+func (in *Input) lists(v *inputs.ListVisit) {
+	here := inputs.InNamespace(in.Namespace)
+	inputs.VisitList(v, "Subscriptions", &in.Subscriptions, inputs.Required, here, inputs.Writable)
+	inputs.VisitList(v, "InstallPlans", &in.InstallPlans, inputs.Required, here)
+	inputs.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, inputs.Required, here)
+	inputs.VisitList(v, "OperatorGroups", &in.OperatorGroups, inputs.Required, here)
 	if in.Catalogs != nil {
-		olmcore.VisitList(v, "Catalogs.Sources", &in.Catalogs.Sources, olmcore.Required, hasNamespace)
+		inputs.VisitList(v, "Catalogs.Sources", &in.Catalogs.Sources, inputs.Required, hasNamespace)
 	}
 }
 
-// hasNamespace is the olmcore.Check that an object has a namespace.
+// hasNamespace is the inputs.Check that an object has a namespace.
 func hasNamespace(o olmcore.Object) (field, problem string) {
 	if o.GetNamespace() == "" {
 		return ".metadata.namespace", "is empty"
@@ -193,57 +195,57 @@ func hasNamespace(o olmcore.Object) (field, problem string) {
 
 // cover passes each field of the Input to a Checkpoint. Of the operators of a resolution, it passes only whether there
 // are any, because package installplan installs them.
-func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
-	olmcore.CoverValue(&c, in.Namespace)
-	olmcore.CoverValue(&c, in.Catalogs != nil)
-	visit := olmcore.CoverLists(c)
+func (in *Input) cover(c checkpoint.Coverage) checkpoint.Coverage {
+	checkpoint.CoverValue(&c, in.Namespace)
+	checkpoint.CoverValue(&c, in.Catalogs != nil)
+	visit := inputs.CoverLists(c)
 	in.lists(&visit)
 	c = visit.Coverage()
-	olmcore.CoverFunc(&c, in.PreviousPackages, func(a, b map[types.UID][]string) bool {
+	checkpoint.CoverFunc(&c, in.PreviousPackages, func(a, b map[types.UID][]string) bool {
 		return maps.EqualFunc(a, b, slices.Equal[[]string])
 	})
-	olmcore.CoverObjects(&c, olmcore.Found(in.Components...))
+	checkpoint.CoverObjects(&c, in.Components, true)
 	if in.Catalogs != nil {
 		in.Catalogs.cover(&c)
 	}
-	olmcore.CoverValue(&c, in.Resolution != nil)
+	checkpoint.CoverValue(&c, in.Resolution != nil)
 	if in.Resolution != nil {
 		in.Resolution.cover(&c)
 	}
-	olmcore.CoverValue(&c, in.Live)
-	olmcore.CoverValue(&c, in.SeparatePlans)
-	olmcore.CoverValues(&c, in.Observations)
-	olmcore.CoverValue(&c, in.Histories != nil)
-	olmcore.CoverMap(&c, in.Histories)
-	olmcore.CoverValue(&c, in.Config)
+	checkpoint.CoverValue(&c, in.Live)
+	checkpoint.CoverValue(&c, in.SeparatePlans)
+	checkpoint.CoverValues(&c, in.Observations)
+	checkpoint.CoverValue(&c, in.Histories != nil)
+	checkpoint.CoverMap(&c, in.Histories)
+	checkpoint.CoverValue(&c, in.Config)
 	return c
 }
 
-func (r *Resolved) cover(c *olmcore.Coverage) {
-	olmcore.CoverValues(c, r.Resolution.Observed)
-	olmcore.CoverValue(c, len(r.Resolution.Operators) > 0)
-	olmcore.CoverFunc(c, r.Resolution.Decisions, func(a, b []olmcore.SubscriptionDecision) bool {
+func (r *Resolved) cover(c *checkpoint.Coverage) {
+	checkpoint.CoverValues(c, r.Resolution.Observed)
+	checkpoint.CoverValue(c, len(r.Resolution.Operators) > 0)
+	checkpoint.CoverFunc(c, r.Resolution.Decisions, func(a, b []olmcore.SubscriptionDecision) bool {
 		return slices.EqualFunc(a, b, isSameDecision)
 	})
-	olmcore.CoverFunc(c, r.Resolution.Failure, isSameFailure)
-	olmcore.CoverFunc(c, r.At, time.Time.Equal)
-	olmcore.CoverValue(c, r.Attempts)
+	checkpoint.CoverFunc(c, r.Resolution.Failure, isSameFailure)
+	checkpoint.CoverFunc(c, r.At, time.Time.Equal)
+	checkpoint.CoverValue(c, r.Attempts)
 	r.PlanProgress.cover(c)
-	olmcore.CoverValue(c, len(r.Parts))
+	checkpoint.CoverValue(c, len(r.Parts))
 	for i := range r.Parts {
-		olmcore.CoverValues(c, r.Parts[i].Subscriptions)
+		checkpoint.CoverValues(c, r.Parts[i].Subscriptions)
 		r.Parts[i].cover(c)
 	}
 }
 
-func (p *PlanProgress) cover(c *olmcore.Coverage) {
-	olmcore.CoverValue(c, p.Plan)
-	olmcore.CoverValue(c, p.PlanError)
-	olmcore.CoverValue(c, p.PlanRefused)
-	olmcore.CoverValue(c, p.Unpacking != nil)
+func (p *PlanProgress) cover(c *checkpoint.Coverage) {
+	checkpoint.CoverValue(c, p.Plan)
+	checkpoint.CoverValue(c, p.PlanError)
+	checkpoint.CoverValue(c, p.PlanRefused)
+	checkpoint.CoverValue(c, p.Unpacking != nil)
 	if p.Unpacking != nil {
-		olmcore.CoverFunc(c, p.Unpacking.Failure, isSameFailure)
-		olmcore.CoverFunc(c, p.Unpacking.Lookups, func(a, b []v1alpha1.BundleLookup) bool {
+		checkpoint.CoverFunc(c, p.Unpacking.Failure, isSameFailure)
+		checkpoint.CoverFunc(c, p.Unpacking.Lookups, func(a, b []v1alpha1.BundleLookup) bool {
 			return len(a) == 0 && len(b) == 0 || equality.Semantic.DeepEqual(a, b)
 		})
 	}
@@ -270,7 +272,7 @@ func (in *Input) validate() error {
 	case in.Resolution != nil && in.Resolution.Attempts < 0:
 		return &olmcore.InputError{Field: "Resolution.Attempts", Problem: "is negative"}
 	}
-	visit := olmcore.ValidateLists()
+	visit := inputs.ValidateLists()
 	in.lists(&visit)
 	return cmp.Or(
 		in.Config.Validate(), visit.Err(), relation.ValidateNames("Components", in.Components), in.validateObservations(),

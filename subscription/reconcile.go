@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/component"
 )
@@ -103,7 +104,7 @@ func reconcile(in Input, table []conditionRow) (Outcome, error) {
 		out.Resolve = n.request()
 	}
 	if out.Resolve == nil && out.Histories == nil {
-		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
+		out.Checkpoint = in.cover(inputs.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
 	return out, nil
 }

@@ -11,9 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/csv/internal/chain"
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -54,7 +52,7 @@ const (
 // facts contains the classified objects of an Input. factsOf fills it once. Afterwards it is read-only.
 type facts struct {
 	in   *Input // as the caller passed it
-	c    *owned.CSV
+	c    *model.CSV
 	age  time.Duration // since the deletion
 	mode Mode
 	// superseded reports whether a newer version replaces this one, whatever the mode.
@@ -62,11 +60,11 @@ type facts struct {
 	// override is the value of AnnotationCleanup. It is empty if there is none, or an unknown one.
 	override string
 	// peers contains the other observed ClusterServiceVersions that are neither copies nor being deleted, sorted.
-	peers []*owned.CSV
+	peers []*model.CSV
 	// terminating contains the names of the Terminating namespaces.
 	terminating map[string]bool
 	// reach contains the namespaces in which operands may be deleted.
-	reach group.Targets
+	reach model.Targets
 	// labelled contains the objects whose owner labels name this ClusterServiceVersion, by the stage that deletes them.
 	// The empty stage contains those that are left behind, for example because they have another owner.
 	labelled map[Stage]found
@@ -76,7 +74,7 @@ type facts struct {
 func factsOf(in *Input) *facts {
 	c := in.ClusterServiceVersion
 	f := &facts{
-		in: in, c: c, age: owned.Since(c.DeletionTimestamp, in.Now), superseded: isSuperseded(in),
+		in: in, c: c, age: model.Since(c.DeletionTimestamp, in.Now), superseded: isSuperseded(in),
 		peers: peersOf(in), terminating: terminatingNamespaces(in), reach: reachOf(in),
 	}
 	f.mode = f.observeMode()
@@ -121,17 +119,17 @@ func isSuperseded(in *Input) bool {
 		}
 		reason = c.Reason
 	}
-	live := func(c *owned.CSV) bool { return c.DeletionTimestamp == nil }
+	live := func(c *model.CSV) bool { return c.DeletionTimestamp == nil }
 	return s.Phase == v1alpha1.CSVPhaseReplacing || reason == v1alpha1.CSVReasonReplaced || reason == v1alpha1.CSVReasonBeingReplaced ||
-		slices.ContainsFunc(chain.Of(in.ClusterServiceVersion, in.Neighbours.Items).Descendants, live)
+		slices.ContainsFunc(model.ChainOf(in.ClusterServiceVersion, in.Neighbours.Items).Descendants, live)
 }
 
-func peersOf(in *Input) []*owned.CSV {
+func peersOf(in *Input) []*model.CSV {
 	c := in.ClusterServiceVersion
-	peers := slices.DeleteFunc(slices.Concat(in.Peers.Items, in.Neighbours.Items), func(p *owned.CSV) bool {
+	peers := slices.DeleteFunc(slices.Concat(in.Peers.Items, in.Neighbours.Items), func(p *model.CSV) bool {
 		return p.DeletionTimestamp != nil || p.IsCopied() || p.Name == c.Name && p.Namespace == c.Namespace
 	})
-	slices.SortFunc(peers, func(a, b *owned.CSV) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+	slices.SortFunc(peers, func(a, b *model.CSV) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
 	return peers
 }
 
@@ -140,16 +138,16 @@ func peersOf(in *Input) []*owned.CSV {
 // OperatorGroup. That group must be the one that the annotations name, must be the only one of the namespace, and must
 // not be deleted. Without it, operands are deleted only in the namespace of the ClusterServiceVersion, and no
 // cluster-scoped ones.
-func reachOf(in *Input) group.Targets {
+func reachOf(in *Input) model.Targets {
 	c := in.ClusterServiceVersion
-	annotated, ok := group.AnnotatedTargets(c)
+	annotated, ok := model.AnnotatedTargets(c)
 	if !ok {
 		return nil
 	}
-	selected := group.Targets{c.Namespace}
-	g, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
-	if g != nil && g.DeletionTimestamp == nil && group.IsMember(c, g) {
-		if t, computed := group.TargetsOf(g); computed {
+	selected := model.Targets{c.Namespace}
+	g, _ := model.OnlyGroup(in.OperatorGroups.Items, c.Namespace)
+	if g != nil && g.DeletionTimestamp == nil && model.IsMemberOf(c, g) {
+		if t, computed := model.TargetsOf(g); computed {
 			selected = t
 		}
 	}

@@ -18,11 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/copied"
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/csv/internal/shared"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -37,18 +34,22 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 	}
 	reads := read.From(ctx, r)
 	reach := reachOf(&in)
-	labelled := labels.SelectorFromSet(labels.Set{olmcore.LabelCopiedFrom: copied.Home(c).Namespace})
+	labelled := labels.SelectorFromSet(labels.Set{olmcore.LabelCopiedFrom: model.OriginalKey(c).Namespace})
 	in.Deletion = Deletion{
-		Namespaces:     readNamespaces(reads, c, reach),
-		Peers:          read.Only(read.Indexed(reads, metav1.NamespaceAll, definitions(c.Spec.CustomResourceDefinitions.Owned), termsOf), usesCRDsOf(c)),
-		Copies:         read.Only(read.List[*v1alpha1.ClusterServiceVersion](reads, metav1.NamespaceAll, labelled), func(o *owned.CSV) bool { return isCopyOf(o, c) }),
+		Namespaces: readNamespaces(reads, c, reach),
+		Peers: read.Only(
+			read.Indexed(reads, metav1.NamespaceAll, definitions(c.Spec.CustomResourceDefinitions.Owned), termsOf), usesCRDsOf(c),
+		),
+		Copies: read.Only(
+			read.List[*model.CSV](reads, metav1.NamespaceAll, labelled), func(o *model.CSV) bool { return isCopyOf(o, c) },
+		),
 		ClusterObjects: olmcore.Found[olmcore.Object](),
 		WellKnown:      readWellKnown(reads, c),
 	}
-	if owned.IsLabelValue(c.Name) {
+	if model.IsLabelValue(c.Name) {
 		in.Deletion.ClusterObjects, in.Deletion.Unread = read.Owned(reads, read.ClusterKinds(in.Config.ClusterKinds), ofAnyOwner)
 		in.Deletion.ClusterObjects = read.Only(in.Deletion.ClusterObjects, func(o olmcore.Object) bool {
-			return owned.By(c).Owns(o.GetLabels()) || isCoOwned(o, c)
+			return model.OwnerOf(c).Owns(o.GetLabels()) || isCoOwned(o, c)
 		})
 	}
 	readSharers(reads, c, &in.Deletion)
@@ -85,7 +86,7 @@ var hasOwner, _ = labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists
 // readSharers reads the CSVs that need the objects which the cleanup would delete, and the InstallPlans and
 // OperatorGroups that show which CSVs these are. The InstallPlans of all namespaces are read only if there are such
 // objects.
-func readSharers(reads *read.Reads, c *owned.CSV, d *Deletion) {
+func readSharers(reads *read.Reads, c *model.CSV, d *Deletion) {
 	d.Sharers = olmcore.Found[*v1alpha1.ClusterServiceVersion]()
 	d.InstallPlans = olmcore.Found[*v1alpha1.InstallPlan]()
 	d.SharerGroups = olmcore.Found[*operatorsv1.OperatorGroup]()
@@ -114,7 +115,7 @@ func readSharers(reads *read.Reads, c *owned.CSV, d *Deletion) {
 	for _, namespace := range slices.Sorted(maps.Keys(sharers)) {
 		d.Sharers = read.Join(d.Sharers, read.Named[*v1alpha1.ClusterServiceVersion](reads, namespace, sharers[namespace]))
 	}
-	d.Sharers = read.Only(d.Sharers, func(o *owned.CSV) bool { return !o.IsCopied() && o.UID != c.UID })
+	d.Sharers = read.Only(d.Sharers, func(o *model.CSV) bool { return !o.IsCopied() && o.UID != c.UID })
 }
 
 // deletedKeys returns the keys of the cluster-scoped objects that a stage of the cleanup would delete.
@@ -131,7 +132,7 @@ func deletedKeys(objects []olmcore.Object) sets.Set[olmcore.Key] {
 
 // recordedSharers returns the names of the co-owners of objects, and of the owners of objects that record c as a
 // co-owner, by namespace.
-func recordedSharers(c *owned.CSV, objects []olmcore.Object) map[string][]string {
+func recordedSharers(c *model.CSV, objects []olmcore.Object) map[string][]string {
 	sharers := map[string][]string{}
 	for _, o := range objects {
 		for _, owner := range olmcore.CoOwners(o.GetAnnotations()) {
@@ -148,7 +149,7 @@ func recordedSharers(c *owned.CSV, objects []olmcore.Object) map[string][]string
 // resolvingSharers returns the names of the CSVs for which an InstallPlan installed one of the objects.
 func resolvingSharers(p *v1alpha1.InstallPlan, keys sets.Set[olmcore.Key]) (names []string) {
 	for _, step := range p.Status.Plan {
-		key, applied := shared.KeyOf(step)
+		key, applied := model.StepKey(step)
 		if applied && keys.Has(key) {
 			names = append(names, step.Resolving)
 		}
@@ -157,7 +158,7 @@ func resolvingSharers(p *v1alpha1.InstallPlan, keys sets.Set[olmcore.Key]) (name
 }
 
 // readNamespaces reads the namespace of the CSV, and those in which operands may be deleted.
-func readNamespaces(reads *read.Reads, c *owned.CSV, reach group.Targets) olmcore.Observed[*corev1.Namespace] {
+func readNamespaces(reads *read.Reads, c *model.CSV, reach model.Targets) olmcore.Observed[*corev1.Namespace] {
 	if reach.All() {
 		return read.List[*corev1.Namespace](reads, metav1.NamespaceAll, nil)
 	}
@@ -165,7 +166,7 @@ func readNamespaces(reads *read.Reads, c *owned.CSV, reach group.Targets) olmcor
 }
 
 // termsOf adds the terms by which an original is found: the CRDs that it owns or requires.
-func termsOf(c *owned.CSV, add func(read.Term)) {
+func termsOf(c *model.CSV, add func(read.Term)) {
 	if c.IsCopied() {
 		return
 	}
@@ -182,15 +183,15 @@ func definitions(list []v1alpha1.CRDDescription) (terms []read.Term) {
 }
 
 // usesCRDsOf returns the test for other originals that own or require a CRD which c owns.
-func usesCRDsOf(c *owned.CSV) func(*owned.CSV) bool {
-	ours := owned.OwnedCRDs(c)
-	return func(o *owned.CSV) bool {
+func usesCRDsOf(c *model.CSV) func(*model.CSV) bool {
+	ours := model.OwnedCRDNames(c)
+	return func(o *model.CSV) bool {
 		theirs := &o.Spec.CustomResourceDefinitions
-		return !o.IsCopied() && o.UID != c.UID && (owned.DescribesAny(theirs.Owned, ours) || owned.DescribesAny(theirs.Required, ours))
+		return !o.IsCopied() && o.UID != c.UID && (model.DescribesAnyCRD(theirs.Owned, ours) || model.DescribesAnyCRD(theirs.Required, ours))
 	}
 }
 
-func readWellKnown(reads *read.Reads, c *owned.CSV) olmcore.Observed[olmcore.Object] {
+func readWellKnown(reads *read.Reads, c *model.CSV) olmcore.Observed[olmcore.Object] {
 	var delegators, readers, services []string
 	for _, d := range c.Spec.APIServiceDefinitions.Owned {
 		services = append(services, d.GetName())

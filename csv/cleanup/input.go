@@ -14,8 +14,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -104,11 +106,11 @@ type Config struct {
 }
 
 // Cover adds each field to a Coverage.
-func (c Config) Cover(coverage *olmcore.Coverage) {
-	olmcore.CoverValue(coverage, c.Disabled)
-	olmcore.CoverValue(coverage, c.OperandTimeout)
-	olmcore.CoverValues(coverage, c.ClusterKinds)
-	olmcore.CoverValue(coverage, c.SweepDelete)
+func (c Config) Cover(coverage *checkpoint.Coverage) {
+	checkpoint.CoverValue(coverage, c.Disabled)
+	checkpoint.CoverValue(coverage, c.OperandTimeout)
+	checkpoint.CoverValues(coverage, c.ClusterKinds)
+	checkpoint.CoverValue(coverage, c.SweepDelete)
 }
 
 // Validate returns an *olmcore.InputError if a field of the Config is invalid. Otherwise it returns nil. The Field of
@@ -140,25 +142,25 @@ type Outcome struct {
 
 // lists names every list of the Input once, except ClusterObjects, WellKnown and Operands, whose kinds differ. To add a
 // list, add a field and a row.
-func (in *Input) lists(v *olmcore.ListVisit) {
-	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional)
-	olmcore.VisitList(v, "Neighbours", &in.Neighbours, olmcore.Optional)
-	olmcore.VisitList(v, "Subscriptions", &in.Subscriptions, olmcore.Optional)
-	olmcore.VisitList(v, "CustomResourceDefinitions", &in.CustomResourceDefinitions, olmcore.Optional)
-	olmcore.VisitList(v, "Deployments", &in.Deployments, olmcore.Optional)
-	olmcore.VisitList(v, "Deletion.Peers", &in.Peers, olmcore.Optional)
-	olmcore.VisitList(v, "Deletion.Sharers", &in.Sharers, olmcore.Optional)
-	olmcore.VisitList(v, "Deletion.InstallPlans", &in.InstallPlans, olmcore.Optional)
-	olmcore.VisitList(v, "Deletion.SharerGroups", &in.SharerGroups, olmcore.Optional)
-	olmcore.VisitList(v, "Deletion.Copies", &in.Copies, olmcore.Optional)
-	olmcore.VisitList(v, "Deletion.Namespaces", &in.Namespaces, olmcore.Optional)
+func (in *Input) lists(v *inputs.ListVisit) {
+	inputs.VisitList(v, "OperatorGroups", &in.OperatorGroups, inputs.Optional)
+	inputs.VisitList(v, "Neighbours", &in.Neighbours, inputs.Optional)
+	inputs.VisitList(v, "Subscriptions", &in.Subscriptions, inputs.Optional)
+	inputs.VisitList(v, "CustomResourceDefinitions", &in.CustomResourceDefinitions, inputs.Optional)
+	inputs.VisitList(v, "Deployments", &in.Deployments, inputs.Optional)
+	inputs.VisitList(v, "Deletion.Peers", &in.Peers, inputs.Optional)
+	inputs.VisitList(v, "Deletion.Sharers", &in.Sharers, inputs.Optional)
+	inputs.VisitList(v, "Deletion.InstallPlans", &in.InstallPlans, inputs.Optional)
+	inputs.VisitList(v, "Deletion.SharerGroups", &in.SharerGroups, inputs.Optional)
+	inputs.VisitList(v, "Deletion.Copies", &in.Copies, inputs.Optional)
+	inputs.VisitList(v, "Deletion.Namespaces", &in.Namespaces, inputs.Optional)
 }
 
 func (in *Input) validate() error {
-	lists := olmcore.ValidateLists()
+	lists := inputs.ValidateLists()
 	in.lists(&lists)
 	err := cmp.Or(
-		owned.Validate(in.ClusterServiceVersion, in.Now),
+		model.ValidateCSV(in.ClusterServiceVersion, in.Now),
 		in.Config.Validate(),
 		lists.Err(),
 		read.ValidateMixed("Deletion.ClusterObjects", in.ClusterObjects),

@@ -14,12 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/copied"
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
-	"github.com/olmcore/olm/csv/internal/shared"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -49,7 +47,7 @@ func stageOf(key olmcore.Key) Stage {
 // findLabelled returns the objects of a stage that have the owner labels.
 func findLabelled(f *facts, s Stage) found {
 	switch {
-	case !owned.IsLabelValue(f.c.Name):
+	case !model.IsLabelValue(f.c.Name):
 		return found{}
 	case !f.in.ClusterObjects.Complete:
 		return found{unread: []string{read.OwnedList(f.in.Unread)}}
@@ -72,13 +70,13 @@ func findLabelled(f *facts, s Stage) found {
 // observeLabelled returns the cluster-scoped objects of the ClusterServiceVersion by the stage that deletes them or
 // hands them over.
 func (f *facts) observeLabelled() map[Stage]found {
-	sharers := shared.NewIndex(shared.Sources{
+	sharers := model.IndexNextOwners(model.OwnerSources{
 		ClusterServiceVersions: f.in.Sharers.Items, InstallPlans: f.in.InstallPlans.Items, OperatorGroups: f.in.SharerGroups.Items,
 	})
 	labelled := map[Stage]found{}
 	for _, o := range f.in.ClusterObjects.Items {
 		key := olmcore.KeyOf(o)
-		isOurs := owned.ByIncarnation(f.c).Owns(o.GetLabels()) || f.isLeftToCoOwner(o)
+		isOurs := model.OwnerWithUID(f.c).Owns(o.GetLabels()) || f.isLeftToCoOwner(o)
 		if !isOurs || f.isYounger(o) || !countsByLabel(key) {
 			continue
 		}
@@ -86,7 +84,7 @@ func (f *facts) observeLabelled() map[Stage]found {
 		all := labelled[stage]
 		nextOwner := sharers.NextOwnerOf(o)
 		switch {
-		case owned.ByAnother(o.GetOwnerReferences(), f.c.UID):
+		case model.IsOwnedByAnother(o.GetOwnerReferences(), f.c.UID):
 			all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "owned by another ClusterServiceVersion"))
 		case nextOwner != nil && o.GetDeletionTimestamp() == nil && stage != "":
 			all.targets = append(all.targets, handoverOf(f, o, nextOwner))
@@ -100,15 +98,15 @@ func (f *facts) observeLabelled() map[Stage]found {
 
 // hasNeighbour reports whether a live version of the namespace passes a test. Versions of other namespaces are ignored,
 // because no Service or Deployment of this namespace belongs to them.
-func (f *facts) hasNeighbour(test func(*owned.CSV) bool) bool {
-	return slices.ContainsFunc(f.peers, func(p *owned.CSV) bool { return p.Namespace == f.c.Namespace && test(p) })
+func (f *facts) hasNeighbour(test func(*model.CSV) bool) bool {
+	return slices.ContainsFunc(f.peers, func(p *model.CSV) bool { return p.Namespace == f.c.Namespace && test(p) })
 }
 
 // wasLeft reports whether all versions that something belongs to are of the namespace and no longer exist. The previous
 // version left it to this version, which was deleted before it took it over.
 func (f *facts) wasLeft(by ...types.NamespacedName) bool {
 	stays := func(v types.NamespacedName) bool {
-		is := func(p *owned.CSV) bool { return p.Name == v.Name && p.Namespace == v.Namespace }
+		is := func(p *model.CSV) bool { return p.Name == v.Name && p.Namespace == v.Namespace }
 		return v.Namespace != f.c.Namespace || v.Name == f.c.Name ||
 			slices.ContainsFunc(f.in.Neighbours.Items, is) || slices.ContainsFunc(f.in.Peers.Items, is)
 	}
@@ -129,16 +127,16 @@ func (f *facts) isLeftToCoOwner(o olmcore.Object) bool {
 		return false
 	}
 	owner, _ := olmcore.OwnerOf(o.GetLabels())
-	_, exists := owned.Find(f.in.Sharers.Items, owner.Namespace, owner.Name)
+	_, exists := model.Find(f.in.Sharers.Items, owner.Namespace, owner.Name)
 	return !exists && !slices.ContainsFunc(f.in.InstallPlans.Items, func(p *v1alpha1.InstallPlan) bool { return installsOwner(p, o) })
 }
 
 // isCoOwned reports whether the owner labels of a cluster-scoped object name another CSV, and its annotations record c.
-func isCoOwned(o olmcore.Object, c *owned.CSV) bool {
+func isCoOwned(o olmcore.Object, c *model.CSV) bool {
 	owner, ok := olmcore.OwnerOf(o.GetLabels())
 	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && o.GetNamespace() == metav1.NamespaceAll &&
 		(owner.Namespace != c.Namespace || owner.Name != c.Name) &&
-		owned.IsCoOwner(c, o)
+		model.IsCoOwner(c, o)
 }
 
 // installsOwner reports whether an unfinished InstallPlan is about to create the CSV that the owner labels of an object
@@ -177,11 +175,11 @@ func deletionOf(f *facts, o olmcore.Object) target {
 
 // handoverOf returns the target for an object that another ClusterServiceVersion needs too. The object stays, and its
 // owner labels are changed to that ClusterServiceVersion.
-func handoverOf(f *facts, o olmcore.Object, nextOwner *owned.CSV) target {
+func handoverOf(f *facts, o olmcore.Object, nextOwner *model.CSV) target {
 	name := nextOwner.Namespace + "/" + nextOwner.Name
 	return target{
 		ref: olmcore.RefOf(o), why: "handing over to " + name, nextOwner: name,
-		write: olmcore.UpdateOf(o, shared.HandedOver(o, nextOwner), olmcore.Cause{
+		write: olmcore.UpdateOf(o, model.HandedOver(o, nextOwner), olmcore.Cause{
 			Reason: ReasonHandedOver, Message: "ClusterServiceVersion " + name + " needs it too",
 		}),
 	}
@@ -212,21 +210,21 @@ const notInstalledByThisCSV = "no InstallPlan recorded that the CRD was installe
 // makes every read of the custom resources fail. If the spec no longer describes a webhook, or the bundle contained the
 // CRD with its conversion, another version that owns the CRD keeps the conversion.
 func findConversions(f *facts) (all found) {
-	ours := owned.OwnedCRDs(f.c)
+	ours := model.OwnedCRDNames(f.c)
 	if len(ours) == 0 {
 		return all
 	}
 	all.unread = read.Missing(f.in.CustomResourceDefinitions, "CustomResourceDefinitions")
 	for _, crd := range f.in.CustomResourceDefinitions.Items {
 		converts := func(w v1alpha1.WebhookDescription) bool { return slices.Contains(w.ConversionCRDs, crd.Name) }
-		isConvertedBy := func(p *owned.CSV) bool { return slices.ContainsFunc(p.Spec.WebhookDefinitions, converts) }
+		isConvertedBy := func(p *model.CSV) bool { return slices.ContainsFunc(p.Spec.WebhookDefinitions, converts) }
 		isKeptBy := isConvertedBy
 		if len(f.c.Spec.WebhookDefinitions) == 0 {
-			isKeptBy = func(p *owned.CSV) bool { return owned.OwnedCRDs(p).Has(crd.Name) }
+			isKeptBy = func(p *model.CSV) bool { return model.OwnedCRDNames(p).Has(crd.Name) }
 		}
 		switch {
 		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !internalserving.IsConverted(f.c, crd):
-		case !owned.Converts(f.c, crd) && !f.wasLeft(owned.Converters(crd)...):
+		case !model.MayConvert(f.c, crd) && !f.wasLeft(model.Converters(crd)...):
 			all.skipped = append(all.skipped, skip(olmcore.RefOf(crd), "its conversion webhook is kept: "+notInstalledByThisCSV))
 		case !f.in.Peers.Complete:
 			all.unread = []string{"ClusterServiceVersions of all namespaces"}
@@ -255,7 +253,7 @@ func findAPIServices(f *facts) found {
 	}
 	slices.SortFunc(all.targets, compareTargets)
 	all.targets = slices.DeleteFunc(all.targets, func(t target) bool {
-		isTakenOver := f.superseded && f.hasNeighbour(func(p *owned.CSV) bool { return isAPIServiceOf(p, t.ref.Name) })
+		isTakenOver := f.superseded && f.hasNeighbour(func(p *model.CSV) bool { return isAPIServiceOf(p, t.ref.Name) })
 		if isTakenOver {
 			all.skipped = append(all.skipped, skip(t.ref, "a newer version provides it too, and takes it over"))
 		}
@@ -264,7 +262,7 @@ func findAPIServices(f *facts) found {
 	return all
 }
 
-func isAPIServiceOf(c *owned.CSV, name string) bool {
+func isAPIServiceOf(c *model.CSV, name string) bool {
 	return slices.ContainsFunc(c.Spec.APIServiceDefinitions.Owned, func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == name })
 }
 
@@ -280,7 +278,7 @@ func findWorkload(f *facts) found {
 	}
 	all.targets, all.unread = nil, append(all.unread, read.Missing(f.in.Deployments, "Deployments")...)
 	for _, d := range f.in.Deployments.Items {
-		if !owned.Deployment(f.c, d) || d.DeletionTimestamp != nil && f.in.Now.Sub(d.DeletionTimestamp.Time) >= drain {
+		if !model.OwnsDeployment(f.c, d) || d.DeletionTimestamp != nil && f.in.Now.Sub(d.DeletionTimestamp.Time) >= drain {
 			continue
 		}
 		t := deletionOf(f, d)
@@ -305,7 +303,7 @@ func findRBAC(f *facts) found {
 	}
 	for _, o := range f.in.WellKnown.Items {
 		i := slices.IndexFunc(expected, func(s servingBinding) bool { return s.key == olmcore.KeyOf(o) })
-		declares := func(p *owned.CSV) bool { return owned.Deployments(p).Has(expected[i].deployment) }
+		declares := func(p *model.CSV) bool { return model.DeploymentNames(p).Has(expected[i].deployment) }
 		if i >= 0 && f.in.WellKnown.Complete && isServingBinding(f, o) && !f.hasNeighbour(declares) {
 			all.targets = append(all.targets, deletionOf(f, o))
 		}
@@ -331,13 +329,14 @@ type servingBinding struct {
 }
 
 // servingBindings returns the bindings that the Deployments of a ClusterServiceVersion can have.
-func servingBindings(c *owned.CSV) (bindings []servingBinding) {
+func servingBindings(c *model.CSV) (bindings []servingBinding) {
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		for _, name := range internalserving.DelegatorNames(d.Name, c.Namespace) {
 			bindings = append(bindings, servingBinding{olmcore.Key{Group: rbacv1.GroupName, Kind: "ClusterRoleBinding", Name: name}, d.Name})
 		}
 		for _, name := range internalserving.ReaderNames(d.Name, c.Namespace) {
-			bindings = append(bindings, servingBinding{olmcore.Key{Group: rbacv1.GroupName, Kind: "RoleBinding", Namespace: metav1.NamespaceSystem, Name: name}, d.Name})
+			key := olmcore.Key{Group: rbacv1.GroupName, Kind: "RoleBinding", Namespace: metav1.NamespaceSystem, Name: name}
+			bindings = append(bindings, servingBinding{key, d.Name})
 		}
 	}
 	return bindings
@@ -355,7 +354,7 @@ func isServingBinding(f *facts, o olmcore.Object) bool {
 	}
 	_, hasOwner := olmcore.OwnerOf(o.GetLabels())
 	return internalserving.IsBindingOf(subjects, f.c.Namespace) && o.GetLabels()[olmcore.LabelManaged] == "true" &&
-		(!hasOwner || owned.ByIncarnation(f.c).Owns(o.GetLabels()) || f.wasLeftByLabel(o)) && !f.isYounger(o)
+		(!hasOwner || model.OwnerWithUID(f.c).Owns(o.GetLabels()) || f.wasLeftByLabel(o)) && !f.isYounger(o)
 }
 
 // findOthers returns the other objects outside the namespace, and the copies in other namespaces. The cleanup does not
@@ -379,4 +378,4 @@ func findOthers(f *facts) found {
 }
 
 // isCopyOf reports whether o is a copy of c, by its label.
-func isCopyOf(o, c *owned.CSV) bool { return copied.From(copied.Home(c), o) }
+func isCopyOf(o, c *model.CSV) bool { return model.IsCopyOf(model.OriginalKey(c), o) }

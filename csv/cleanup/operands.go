@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -44,7 +43,8 @@ func findOperands(f *facts) (all found) {
 		answer := f.in.Operands[kind.GroupKind()]
 		switch {
 		case slices.Contains(f.in.Refused, kind.GroupKind()):
-			all.unread = append(all.unread, kind.GroupKind().String()+" (the controller needs the permissions list and delete; to skip the operands, set the annotation "+AnnotationCleanup+"="+OverrideSkipOperands+")")
+			all.unread = append(all.unread, kind.GroupKind().String()+" (the controller needs the permissions list and delete; "+
+				"to skip the operands, set the annotation "+AnnotationCleanup+"="+OverrideSkipOperands+")")
 		case !answer.Complete:
 			all.ask = append(all.ask, kind)
 		}
@@ -67,7 +67,7 @@ func findOperands(f *facts) (all found) {
 // to. It is empty if there is none.
 func subscribedBy(f *facts) (name string) {
 	for _, s := range f.in.Subscriptions.Items {
-		if s.DeletionTimestamp == nil && owned.IsInstalledBy(f.c, s) && (name == "" || s.Name < name) {
+		if s.DeletionTimestamp == nil && model.IsInstalledBy(f.c, s) && (name == "" || s.Name < name) {
 			name = s.Name
 		}
 	}
@@ -94,14 +94,14 @@ func (all *found) addOperand(f *facts, o olmcore.Object) {
 func isOperatorRunning(f *facts) bool {
 	return !slices.Contains(f.c.Finalizers, metav1.FinalizerDeleteDependents) &&
 		slices.ContainsFunc(f.in.Deployments.Items, func(d *appsv1.Deployment) bool {
-			return d.DeletionTimestamp == nil && owned.Deployment(f.c, d) && deployment.IsAvailable(d)
+			return d.DeletionTimestamp == nil && model.OwnsDeployment(f.c, d) && deployment.IsAvailable(d)
 		})
 }
 
 // operandKinds returns the kinds whose instances are deleted, and Diagnostics about the others.
 func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []olmcore.Diagnostic) {
-	names := sets.List(owned.OwnedCRDs(f.c))
-	annotated, ok := group.AnnotatedTargets(f.c)
+	names := sets.List(model.OwnedCRDNames(f.c))
+	annotated, ok := model.AnnotatedTargets(f.c)
 	if len(names) > 0 && !ok {
 		left = append(left, skip(olmcore.RefOf(f.c), "operands are kept: annotation olm.targetNamespaces is absent"))
 	} else if len(names) > 0 && !f.reach.All() && slices.ContainsFunc(annotated, func(n string) bool { return !f.reach.Contains(n) }) {
@@ -109,7 +109,7 @@ func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []olmcore.Dia
 			": no OperatorGroup of this ClusterServiceVersion selects every namespace in its annotation olm.targetNamespaces"))
 	}
 	for _, name := range names {
-		crd, exists := owned.Find(f.in.CustomResourceDefinitions.Items, "", name)
+		crd, exists := model.Find(f.in.CustomResourceDefinitions.Items, "", name)
 		if !exists {
 			continue
 		}
@@ -137,14 +137,14 @@ func whyOperandsStay(f *facts, crd *apiextensionsv1.CustomResourceDefinition) st
 		return "operands are deleted with the CRD, which is being deleted"
 	}
 	for _, p := range f.peers {
-		if owned.Describes(p.Spec.CustomResourceDefinitions.Owned, crd.Name) {
+		if model.DescribesCRD(p.Spec.CustomResourceDefinitions.Owned, crd.Name) {
 			return "operands are kept: owned by " + p.Namespace + "/" + p.Name + " too"
 		}
-		if owned.Describes(p.Spec.CustomResourceDefinitions.Required, crd.Name) {
+		if model.DescribesCRD(p.Spec.CustomResourceDefinitions.Required, crd.Name) {
 			return "operands are kept: required by " + p.Namespace + "/" + p.Name
 		}
 	}
-	if !owned.CameWith(f.c, crd) {
+	if !model.IsInstalledWith(f.c, crd) {
 		return "operands are kept: " + notInstalledByThisCSV
 	}
 	return ""

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -49,7 +49,8 @@ func decide(in *Input, stages []stage) Outcome {
 	case !slices.Contains(c.Finalizers, Finalizer):
 		return Outcome{}
 	case c.IsCopied():
-		return Outcome{Result: olmcore.Result{Actions: []olmcore.Action{withoutFinalizer(c, ReasonCopyReleased, "a copy has nothing to clean up")}}}
+		release := withoutFinalizer(c, ReasonCopyReleased, "a copy has nothing to clean up")
+		return Outcome{Result: olmcore.Result{Actions: []olmcore.Action{release}}}
 	case c.DeletionTimestamp == nil:
 		return Outcome{}
 	}
@@ -72,7 +73,7 @@ func decide(in *Input, stages []stage) Outcome {
 	return release(f, p, "nothing is left to clean up")
 }
 
-func withoutFinalizer(c *owned.CSV, reason, message string) olmcore.Action {
+func withoutFinalizer(c *model.CSV, reason, message string) olmcore.Action {
 	after := *c // the rest is shared with the observed object
 	after.Finalizers = slices.DeleteFunc(slices.Clone(c.Finalizers), func(f string) bool { return f == Finalizer })
 	return olmcore.UpdateOf(c, &after, olmcore.Cause{Reason: reason, Message: message})
@@ -97,7 +98,7 @@ func (f *facts) report(severity olmcore.Severity, reason, format string, args ..
 // release removes the finalizer. Its Outcome contains no other action.
 func release(f *facts, p progress, why string) Outcome {
 	var unlabelled olmcore.Result
-	if !owned.IsLabelValue(f.c.Name) {
+	if !model.IsLabelValue(f.c.Name) {
 		unlabelled = f.report(olmcore.Warning, ReasonNameTooLong,
 			"the name has more than 63 characters, so no object could be labelled as belonging to it")
 	}
@@ -166,7 +167,7 @@ func hold(f *facts, p progress) Outcome {
 	if len(p.unread)+len(p.ask) > 0 {
 		waits = append(waits, olmcore.Result{RequeueAfter: unreadPace})
 	} else {
-		waits = append(waits, olmcore.Result{RequeueAfter: owned.Wait(f.age, time.Minute)})
+		waits = append(waits, olmcore.Result{RequeueAfter: model.NextCheck(f.age, time.Minute)})
 		if !paused {
 			waits = append(waits, writeStatus(f, p))
 		}
@@ -192,7 +193,7 @@ func writeStatus(f *facts, p progress) olmcore.Result {
 		after.Status.LastUpdateTime = new(olmcore.Timestamp(f.in.Now))
 	} else {
 		started = s.Reason == v1alpha1.CSVReasonWaitingForCleanupToComplete
-		owned.SetPhase(&after.Status, v1alpha1.CSVPhaseDeleting, v1alpha1.CSVReasonWaitingForCleanupToComplete, message, f.in.Now)
+		model.SetPhase(&after.Status, v1alpha1.CSVPhaseDeleting, v1alpha1.CSVReasonWaitingForCleanupToComplete, message, f.in.Now)
 	}
 	moved := s.Phase != after.Status.Phase || s.Reason != after.Status.Reason
 	isSame := !moved && equality.Semantic.DeepEqual(s.Cleanup, after.Status.Cleanup)
@@ -201,14 +202,14 @@ func writeStatus(f *facts, p progress) olmcore.Result {
 	if isSame && (s.Message == after.Status.Message || slices.ContainsFunc(p.targets, func(t target) bool { return t.untried })) {
 		return olmcore.Result{}
 	}
-	pause := statusPace - owned.Since(s.LastUpdateTime, f.in.Now)
+	pause := statusPace - model.Since(s.LastUpdateTime, f.in.Now)
 	if started && s.LastUpdateTime != nil && pause > 0 {
 		return olmcore.Result{RequeueAfter: pause}
 	}
 	cause := olmcore.Cause{Reason: ReasonStatusChanged, Message: message}
 	written := olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateStatusOf(f.c, &after, cause)}}
 	if moved {
-		written.Transitions = []olmcore.Transition{owned.Moved(f.c, &after.Status)}
+		written.Transitions = []olmcore.Transition{model.PhaseTransition(f.c, &after.Status)}
 	}
 	if !started {
 		written = written.And(f.report(olmcore.Info, ReasonCleanupStarted, "%s", message))

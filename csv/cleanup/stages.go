@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -148,7 +148,7 @@ func (l limits) judge(f *facts, t target) target {
 	last, tried := f.in.LastRun[t.ref.Key()]
 	switch {
 	case t.deleted != nil:
-		left := l.terminating - owned.Since(t.deleted, f.in.Now)
+		left := l.terminating - model.Since(t.deleted, f.in.Now)
 		if l.terminating > 0 && left <= 0 {
 			t.why, t.leftBehind = "still Terminating", true
 		}

@@ -8,14 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/csv/internal/copied"
-	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // Source returns the key of the original of a copied ClusterServiceVersion, according to its label olm.copiedFrom. For
 // an object without the label, Source returns the object's own key. Reconcile is called with this key.
-func Source(c *v1alpha1.ClusterServiceVersion) types.NamespacedName { return copied.Home(c) }
+func Source(c *v1alpha1.ClusterServiceVersion) types.NamespacedName { return model.OriginalKey(c) }
 
 // Affected returns the keys of the originals whose outcome may change when o is added, updated or deleted. A key with
 // an empty Name means all originals of the Namespace. The zero key means all originals. See olmcore.ExpandKeys. For an
@@ -34,7 +33,7 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	case *corev1.Namespace:
 		return []types.NamespacedName{{}}
 	case *operatorsv1.OLMConfig:
-		if o.Name == copied.ConfigName {
+		if o.Name == model.OLMConfigName {
 			return []types.NamespacedName{{}}
 		}
 	case *corev1.Event:
@@ -72,14 +71,14 @@ func affectedByEvent(e *corev1.Event) []types.NamespacedName {
 func Concerned(old, next olmcore.Object) func(*v1alpha1.ClusterServiceVersion) bool {
 	watches := func(namespace string) func(*v1alpha1.ClusterServiceVersion) bool {
 		return func(c *v1alpha1.ClusterServiceVersion) bool {
-			targets, _ := group.AnnotatedTargets(c)
+			targets, _ := model.AnnotatedTargets(c)
 			return targets.Contains(namespace)
 		}
 	}
 	switch next := next.(type) {
 	case *corev1.Namespace:
 		before, known := old.(*corev1.Namespace)
-		if known && before != nil && copied.IsLeaving(before) == copied.IsLeaving(next) {
+		if known && before != nil && model.IsTerminating(before) == model.IsTerminating(next) {
 			return nil
 		}
 		isWatching := watches(next.Name)

@@ -10,7 +10,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -19,7 +19,7 @@ func reportDisabled(f *facts) olmcore.Result {
 	if !f.targets.All() || !saysWhether(f.config) || !f.in.Events.Complete {
 		return olmcore.Result{}
 	}
-	have, exists := owned.Find(f.in.Events.Items, f.in.Key.Namespace, EventName(f.source))
+	have, exists := model.Find(f.in.Events.Items, f.in.Key.Namespace, EventName(f.source))
 	switch {
 	case f.toggle.Disabled && exists:
 		return olmcore.Result{RequeueAfter: eventPace}

@@ -10,9 +10,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/olmcore/olm/csv/internal/copied"
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -25,13 +23,13 @@ type facts struct {
 	// named is the ClusterServiceVersion with the key. source is the same if it is an original. Both may be nil.
 	source, named *v1alpha1.ClusterServiceVersion
 	// targets contains the namespaces that the operator watches. isCopiable is false if the original has no copies.
-	targets    group.Targets
+	targets    model.Targets
 	isCopiable bool
 	// annotated contains the target namespaces in the annotation of the original.
 	annotated sets.Set[string]
 	// config is the OLMConfig that has an effect, or nil. toggle is its setting that disables copies.
 	config *operatorsv1.OLMConfig
-	toggle copied.Toggle
+	toggle model.CopyToggle
 	// terminating contains the names of the namespaces that are being deleted.
 	terminating sets.Set[string]
 	// others contains the ClusterServiceVersions with the same name in other namespaces, sorted by namespace.
@@ -53,7 +51,7 @@ type other struct {
 // observe returns the facts of an Input.
 func observe(in *Input) *facts {
 	f := &facts{in: in, terminating: sets.New[string]()}
-	f.named, _ = owned.Find(in.Sources.Items, in.Key.Namespace, in.Key.Name)
+	f.named, _ = model.Find(in.Sources.Items, in.Key.Namespace, in.Key.Name)
 	f.ref = olmcore.Ref{
 		APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind,
 		Namespace: in.Key.Namespace, Name: in.Key.Name,
@@ -63,15 +61,15 @@ func observe(in *Input) *facts {
 	}
 	if f.named != nil && !f.named.IsCopied() {
 		f.source = f.named
-		g, _ := group.Alone(in.OperatorGroups.Items, in.Key.Namespace)
-		f.targets, f.isCopiable = copied.Targets(f.source, g)
-		annotated, _ := group.AnnotatedTargets(f.source)
+		g, _ := model.OnlyGroup(in.OperatorGroups.Items, in.Key.Namespace)
+		f.targets, f.isCopiable = model.CopyTargets(f.source, g)
+		annotated, _ := model.AnnotatedTargets(f.source)
 		f.annotated = sets.New(annotated...)
 	}
-	f.config, _ = owned.Find(in.OLMConfigs.Items, "", copied.ConfigName)
-	f.toggle = copied.ToggleOf(f.config, in.Config.ProtectedNamespaces)
+	f.config, _ = model.Find(in.OLMConfigs.Items, "", model.OLMConfigName)
+	f.toggle = model.CopyToggleOf(f.config, in.Config.ProtectedNamespaces)
 	for _, n := range in.Namespaces.Items {
-		if copied.IsLeaving(n) {
+		if model.IsTerminating(n) {
 			f.terminating.Insert(n.Name)
 		}
 	}
@@ -84,7 +82,7 @@ func observeOthers(f *facts) []other {
 	others := make([]other, 0, len(f.in.Copies.Items))
 	for _, c := range f.in.Copies.Items {
 		if c.Name == f.in.Key.Name && c.Namespace != f.in.Key.Namespace {
-			isCopy := copied.From(f.in.Key, c)
+			isCopy := model.IsCopyOf(f.in.Key, c)
 			content, isSlim := slimContent(c)
 			others = append(others, other{c, isCopy, deletionCause(f, c, isCopy), content, isSlim})
 		}

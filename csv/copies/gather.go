@@ -12,9 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/csv/internal/copied"
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -30,16 +28,16 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	}
 	reads := read.From(ctx, r)
 	in := Input{Key: key, Config: config, Sources: olmcore.Found[*v1alpha1.ClusterServiceVersion]()}
-	var targets group.Targets
+	var targets model.Targets
 	if source != nil {
 		in.Sources = olmcore.Found(source)
-		targets, _ = group.AnnotatedTargets(source)
+		targets, _ = model.AnnotatedTargets(source)
 	}
 	in.OperatorGroups = read.List[*operatorsv1.OperatorGroup](reads, key.Namespace, nil)
-	in.OLMConfigs = read.Named[*operatorsv1.OLMConfig](reads, "", []string{copied.ConfigName})
+	in.OLMConfigs = read.Named[*operatorsv1.OLMConfig](reads, "", []string{model.OLMConfigName})
 	in.Events = olmcore.Found[*corev1.Event]()
 	if source != nil && targets.All() {
-		if config, _ := owned.Find(in.OLMConfigs.Items, "", copied.ConfigName); saysWhether(config) {
+		if config, _ := model.Find(in.OLMConfigs.Items, "", model.OLMConfigName); saysWhether(config) {
 			in.Events = read.Named[*corev1.Event](reads, key.Namespace, []string{EventName(source)})
 		}
 	}
@@ -53,7 +51,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 // readCopies reads the copies, and the namespaces that have one or should have one. If the operator watches all
 // namespaces, the copies are read by name, because their label also selects the copies of all other operators of the
 // namespace.
-func (in *Input) readCopies(reads *read.Reads, targets group.Targets) {
+func (in *Input) readCopies(reads *read.Reads, targets model.Targets) {
 	if targets.All() {
 		in.Namespaces = read.List[*corev1.Namespace](reads, metav1.NamespaceAll, nil)
 		if in.Namespaces.Complete {
@@ -62,7 +60,7 @@ func (in *Input) readCopies(reads *read.Reads, targets group.Targets) {
 		}
 	}
 	from := labels.SelectorFromSet(labels.Set{olmcore.LabelCopiedFrom: in.Key.Namespace})
-	isOurs := func(c *v1alpha1.ClusterServiceVersion) bool { return copied.From(in.Key, c) }
+	isOurs := func(c *v1alpha1.ClusterServiceVersion) bool { return model.IsCopyOf(in.Key, c) }
 	labelled := read.Only(read.List[*v1alpha1.ClusterServiceVersion](reads, metav1.NamespaceAll, from), isOurs)
 	names := targets.Named()
 	for _, c := range labelled.Items {

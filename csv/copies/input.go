@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -58,23 +60,23 @@ type Config struct {
 type Outcome = olmcore.Outcome
 
 // lists names every list of the Input once. To add a list, add a field and a row.
-func (in *Input) lists(v *olmcore.ListVisit) {
-	olmcore.VisitList(v, "Sources", &in.Sources, olmcore.Optional)
-	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional)
-	olmcore.VisitList(v, "Copies", &in.Copies, olmcore.Optional)
-	olmcore.VisitList(v, "Namespaces", &in.Namespaces, olmcore.Optional)
-	olmcore.VisitList(v, "OLMConfigs", &in.OLMConfigs, olmcore.Optional)
-	olmcore.VisitList(v, "Events", &in.Events, olmcore.Optional)
+func (in *Input) lists(v *inputs.ListVisit) {
+	inputs.VisitList(v, "Sources", &in.Sources, inputs.Optional)
+	inputs.VisitList(v, "OperatorGroups", &in.OperatorGroups, inputs.Optional)
+	inputs.VisitList(v, "Copies", &in.Copies, inputs.Optional)
+	inputs.VisitList(v, "Namespaces", &in.Namespaces, inputs.Optional)
+	inputs.VisitList(v, "OLMConfigs", &in.OLMConfigs, inputs.Optional)
+	inputs.VisitList(v, "Events", &in.Events, inputs.Optional)
 }
 
-func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
-	lists := olmcore.CoverLists(c)
+func (in *Input) cover(c checkpoint.Coverage) checkpoint.Coverage {
+	lists := inputs.CoverLists(c)
 	in.lists(&lists)
 	c = lists.Coverage()
-	olmcore.CoverValue(&c, in.Key.Namespace)
-	olmcore.CoverValue(&c, in.Key.Name)
-	olmcore.CoverValues(&c, in.Config.ProtectedNamespaces)
-	olmcore.CoverMap(&c, in.LastRun)
+	checkpoint.CoverValue(&c, in.Key.Namespace)
+	checkpoint.CoverValue(&c, in.Key.Name)
+	checkpoint.CoverValues(&c, in.Config.ProtectedNamespaces)
+	checkpoint.CoverMap(&c, in.LastRun)
 	return c
 }
 
@@ -87,7 +89,7 @@ func (in *Input) validate() error {
 	case in.Now.IsZero():
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	}
-	lists := olmcore.ValidateLists()
+	lists := inputs.ValidateLists()
 	in.lists(&lists)
 	return lists.Err()
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/olmcore/olm/internal/csvtest"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // atRest returns Inputs without anything to do.
@@ -107,7 +108,7 @@ func FuzzSlim(f *testing.F) {
 	}
 	f.Add([]byte(strings.Replace(string(data), "{", `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion",`, 1)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		o, err := olmcore.Decode(data)
+		o, err := decode.Decode(data)
 		if err != nil {
 			return
 		}
@@ -322,7 +323,7 @@ func TestCopiesConverge(t *testing.T) {
 					current = c
 				}
 			}
-			after, err := record.Apply(current)
+			after, err := decode.Apply(record, current)
 			require.NoError(t, err)
 			in.Copies = csvtest.Without(in.Copies, record.Target)
 			if after != nil {

@@ -26,6 +26,8 @@ const (
 	// or the Event that reports disabled copies is created. To enable copies, set features.disableCopiedCSVs of the
 	// OLMConfig to false.
 	ReasonDisabled = "CopiedCSVsDisabled"
+	// ReasonStatusChanged means that the condition of the OLMConfig is updated. Nothing to do.
+	ReasonStatusChanged = "StatusChanged"
 	// ReasonEnabled means that the Event about disabled copies is deleted because copies are enabled again. Nothing to
 	// do.
 	ReasonEnabled = "CopiedCSVsEnabled"
@@ -33,8 +35,8 @@ const (
 
 // Reasons of this package's Diagnostics.
 const (
-	// ReasonNotObserved means that a list was not read, so the copies that depend on it stay as they are. Give the
-	// caller access to the kind in the message.
+	// ReasonNotObserved means that a list was not read, so the copies that depend on it, or the condition of the
+	// OLMConfig, stay as they are. Give the caller access to the kind in the message.
 	ReasonNotObserved = read.ReasonNotObserved
 	// ReasonNameTaken means that a namespace has a ClusterServiceVersion of the same name that is not a copy of the
 	// original. The namespace gets no copy, so its users do not see the operator. Delete one of the two
@@ -43,6 +45,9 @@ const (
 	// ReasonRefused means that the API server rejected a write of a copied CSV. The write is retried with backoff.
 	// Resolve the error in the message.
 	ReasonRefused = "Refused"
+	// ReasonNameIgnored means that an OLMConfig has another name than cluster, so the OLMConfig has no effect. Move its
+	// settings to the OLMConfig named cluster, and delete the other one.
+	ReasonNameIgnored = "NameIgnored"
 	// ReasonUnmarked means that the status of a ClusterServiceVersion says that it is a copy, but its label and annotation
 	// do not. The ClusterServiceVersion is not reconciled. Delete it, or reinstall the operator.
 	ReasonUnmarked = "Unmarked"

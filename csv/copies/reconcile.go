@@ -8,10 +8,10 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/csv/internal/copied"
 	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/csv/internal/refused"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -37,7 +37,7 @@ const (
 // deletes a copy whose label and annotation name different namespaces. It does not change an original that has the name
 // of a copy.
 func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in) })
+	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in) })
 }
 
 func decide(in Input) (olmcore.Result, error) {
@@ -62,13 +62,13 @@ func decide(in Input) (olmcore.Result, error) {
 // holdRejected returns the Result without the writes that the API server rejected a short time ago, and with
 // Diagnostics about them.
 func holdRejected(f *facts, res olmcore.Result) olmcore.Result {
-	due, rejected := refused.Due(res.Actions, f.in.LastRun, f.in.Now)
+	due, rejected := model.DueWrites(res.Actions, f.in.LastRun, f.in.Now)
 	res.Actions = due
 	return res.And(reportRejected(f, rejected))
 }
 
 // reportRejected reports the rejected writes of copies. It names at most maxRefused of them.
-func reportRejected(f *facts, rejected []refused.Write) olmcore.Result {
+func reportRejected(f *facts, rejected []model.RejectedWrite) olmcore.Result {
 	var res olmcore.Result
 	for _, w := range rejected {
 		res.Requeue(w.RetryIn)
@@ -88,7 +88,7 @@ func reportRejected(f *facts, rejected []refused.Write) olmcore.Result {
 func deleteWithoutOriginal(f *facts) olmcore.Result {
 	c := f.named
 	switch {
-	case c == nil || f.source != nil || c.DeletionTimestamp != nil || copied.Home(c) != f.in.Key:
+	case c == nil || f.source != nil || c.DeletionTimestamp != nil || model.OriginalKey(c) != f.in.Key:
 		return olmcore.Result{}
 	case !v1alpha1.IsCopied(c):
 		return olmcore.Result{Diagnostics: []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonUnmarked, f.ref, "status.reason",

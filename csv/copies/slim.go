@@ -12,8 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/olmcore/olm/csv/internal/copied"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Annotations of slim copies. They exist only in memory. An API server rejects such keys, so they cannot come from a
@@ -33,10 +34,10 @@ const (
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, which caches copies as metadata.
 func Slim(o olmcore.Object) olmcore.Object {
 	if o == nil || olmcore.GVKOf(o) != v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind) ||
-		copied.Home(o).Namespace == o.GetNamespace() {
+		model.OriginalKey(o).Namespace == o.GetNamespace() {
 		return o
 	}
-	read, err := olmcore.Typed(o)
+	read, err := decode.Typed(o)
 	if err != nil {
 		return o // a copy that does not fit its type cannot be compared
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/olmcore/olm/fake/gen"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 func TestSlimKeepsMetadataPhaseAndHashes(t *testing.T) {
@@ -74,7 +75,7 @@ func TestSlimOfAMapIsASlimCopy(t *testing.T) {
 	require.NoError(t, err)
 	slim, ok := copies.Slim(&unstructured.Unstructured{Object: m}).(*unstructured.Unstructured)
 	require.True(t, ok)
-	back, err := olmcore.Typed(slim)
+	back, err := decode.Typed(slim)
 	require.NoError(t, err)
 	want := copies.Slim(c).(*version)
 	want.TypeMeta = back.(*version).TypeMeta
@@ -119,7 +120,7 @@ func TestUpdatesOfSlimCopiesWriteTheWholeContent(t *testing.T) {
 		metav1.SetMetaDataAnnotation(&stored.ObjectMeta, "olm.operatorNamespace", "ns")
 		data, err := json.Marshal(stored) // as it comes from an API server
 		require.NoError(t, err)
-		have, err := olmcore.Decode([]byte(strings.Replace(string(data), "{", `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion",`, 1)))
+		have, err := decode.Decode([]byte(strings.Replace(string(data), "{", `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion",`, 1)))
 		require.NoError(t, err)
 
 		in := world("")
@@ -134,7 +135,7 @@ func TestUpdatesOfSlimCopiesWriteTheWholeContent(t *testing.T) {
 			record, err := olmcore.RecordOf(actions[0])
 			require.NoError(t, err)
 			require.NotContains(t, string(record.Patch), "$copy")
-			have, err = record.Apply(have)
+			have, err = decode.Apply(record, have)
 			require.NoError(t, err)
 		}
 		in.Copies = olmcore.Found(have.(*version))

@@ -11,6 +11,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -41,20 +43,20 @@ type Input struct {
 type Outcome = olmcore.Outcome
 
 // lists names every list of the Input once. To add a list, add a field and a row.
-func (in *Input) lists(v *olmcore.ListVisit) {
-	olmcore.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, olmcore.Optional, olmcore.Writable)
-	olmcore.VisitList(v, "OperatorConditions", &in.OperatorConditions, olmcore.Optional, olmcore.Writable)
-	olmcore.VisitList(v, "Roles", &in.Roles, olmcore.Optional, olmcore.Writable)
-	olmcore.VisitList(v, "RoleBindings", &in.RoleBindings, olmcore.Optional, olmcore.Writable)
-	olmcore.VisitList(v, "Deployments", &in.Deployments, olmcore.Optional, olmcore.Writable)
+func (in *Input) lists(v *inputs.ListVisit) {
+	inputs.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, inputs.Optional, inputs.Writable)
+	inputs.VisitList(v, "OperatorConditions", &in.OperatorConditions, inputs.Optional, inputs.Writable)
+	inputs.VisitList(v, "Roles", &in.Roles, inputs.Optional, inputs.Writable)
+	inputs.VisitList(v, "RoleBindings", &in.RoleBindings, inputs.Optional, inputs.Writable)
+	inputs.VisitList(v, "Deployments", &in.Deployments, inputs.Optional, inputs.Writable)
 }
 
-func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
-	lists := olmcore.CoverLists(c)
+func (in *Input) cover(c checkpoint.Coverage) checkpoint.Coverage {
+	lists := inputs.CoverLists(c)
 	in.lists(&lists)
 	c = lists.Coverage()
-	olmcore.CoverValue(&c, in.Key.Namespace)
-	olmcore.CoverValue(&c, in.Key.Name)
+	checkpoint.CoverValue(&c, in.Key.Namespace)
+	checkpoint.CoverValue(&c, in.Key.Name)
 	return c
 }
 
@@ -67,7 +69,7 @@ func (in *Input) validate() error {
 	case in.Now.IsZero():
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	}
-	lists := olmcore.ValidateLists()
+	lists := inputs.ValidateLists()
 	in.lists(&lists)
 	return lists.Err()
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -22,7 +23,7 @@ const (
 	// do.
 	ReasonConditionChanged = "ConditionChanged"
 	// ReasonStatusChanged means that spec.conditions is copied to status.conditions. Nothing to do.
-	ReasonStatusChanged = owned.ReasonStatusChanged
+	ReasonStatusChanged = model.ReasonStatusChanged
 	// ReasonVariableMissing means that a container of an operator gets the missing variable OPERATOR_CONDITION_NAME.
 	// Nothing to do.
 	ReasonVariableMissing = "VariableMissing"
@@ -60,7 +61,7 @@ const (
 // changed. It ignores Deployments that do not exist. It creates a RoleBinding only if the Role belongs to the
 // OperatorCondition.
 func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
+	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 
 // facts contains the objects of a key. It is read-only once observe has filled it.
@@ -75,11 +76,11 @@ type facts struct {
 // observe returns the facts of an Input.
 func observe(in *Input) *facts {
 	f := &facts{in: in}
-	c, ok := owned.Find(in.ClusterServiceVersions.Items, in.Key.Namespace, in.Key.Name)
+	c, ok := model.Find(in.ClusterServiceVersions.Items, in.Key.Namespace, in.Key.Name)
 	if ok && !c.IsCopied() {
 		f.csv = c
 	}
-	f.condition, _ = owned.Find(in.OperatorConditions.Items, in.Key.Namespace, in.Key.Name)
+	f.condition, _ = model.Find(in.OperatorConditions.Items, in.Key.Namespace, in.Key.Name)
 	return f
 }
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -24,7 +24,7 @@ func rights(f *facts) olmcore.Result {
 		return olmcore.Result{}
 	}
 	desired := f.role()
-	role, exists := owned.Find(f.in.Roles.Items, f.in.Key.Namespace, f.in.Key.Name)
+	role, exists := model.Find(f.in.Roles.Items, f.in.Key.Namespace, f.in.Key.Name)
 	switch {
 	case !exists:
 		return write(olmcore.CreateOf(desired, f.cause("it has no Role")))
@@ -45,7 +45,7 @@ func rights(f *facts) olmcore.Result {
 
 // unbind deletes the RoleBinding if its Role belongs to another owner.
 func unbind(f *facts) olmcore.Result {
-	binding, bound := owned.Find(f.in.RoleBindings.Items, f.in.Key.Namespace, f.in.Key.Name)
+	binding, bound := model.Find(f.in.RoleBindings.Items, f.in.Key.Namespace, f.in.Key.Name)
 	if !bound || binding.DeletionTimestamp != nil || !metav1.IsControlledBy(binding, f.condition) {
 		return olmcore.Result{}
 	}
@@ -74,7 +74,7 @@ func reportUnfit(f *facts, unfit []string) olmcore.Result {
 // writeBinding creates or updates the RoleBinding. A RoleBinding to another role is deleted first, because its roleRef
 // is immutable.
 func writeBinding(f *facts, desired *rbacv1.RoleBinding) olmcore.Result {
-	binding, exists := owned.Find(f.in.RoleBindings.Items, f.in.Key.Namespace, f.in.Key.Name)
+	binding, exists := model.Find(f.in.RoleBindings.Items, f.in.Key.Namespace, f.in.Key.Name)
 	switch {
 	case !exists:
 		return write(olmcore.CreateOf(desired, f.cause("it has no RoleBinding")))

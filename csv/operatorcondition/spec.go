@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -20,7 +20,7 @@ const defaultAccount = "default"
 func (f *facts) isWanted() bool { return f.csv != nil && f.csv.DeletionTimestamp == nil }
 
 // accounts returns the names of the ServiceAccounts that an operator runs as.
-func accounts(c *owned.CSV) (names []string) {
+func accounts(c *model.CSV) (names []string) {
 	strategy := &c.Spec.InstallStrategy.StrategySpec
 	for _, p := range slices.Concat(strategy.ClusterPermissions, strategy.Permissions) {
 		names = append(names, p.ServiceAccountName)
@@ -31,7 +31,7 @@ func accounts(c *owned.CSV) (names []string) {
 	return names
 }
 
-func deploymentNames(c *owned.CSV) (names []string) {
+func deploymentNames(c *model.CSV) (names []string) {
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		names = append(names, d.Name)
 	}
@@ -97,7 +97,7 @@ func updateSpec(f *facts) olmcore.Result {
 // OperatorCondition without an owner is not another's, because upgrades find it by its name alone.
 func (f *facts) isAnothers() bool {
 	controller := metav1.GetControllerOfNoCopy(f.condition)
-	return controller != nil && controller.UID != f.csv.UID || owned.ByAnother(f.condition.OwnerReferences, f.csv.UID)
+	return controller != nil && controller.UID != f.csv.UID || model.IsOwnedByAnother(f.condition.OwnerReferences, f.csv.UID)
 }
 
 // followed returns the OperatorCondition updated to match its ClusterServiceVersion, and whether that is a change. It

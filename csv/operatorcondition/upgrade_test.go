@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // TestUpgradesDependOnConditionsAndOverrides installs a version, sets the conditions of its operator and the overrides
@@ -88,7 +88,7 @@ func create(t *testing.T, c *fake.Cluster, files ...string) {
 	for _, file := range files {
 		f, err := os.Open("../testdata/" + file + ".yaml")
 		require.NoError(t, err)
-		objects, err := manifest.Read(file, f)
+		objects, err := decode.Read(file, f)
 		require.NoError(t, err)
 		for _, o := range objects {
 			require.NoError(t, c.Create(o.Object))

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -24,7 +24,7 @@ func variables(f *facts) olmcore.Result {
 	listed := sets.New(f.condition.Spec.Deployments...)
 	var updates []olmcore.Action
 	for _, d := range f.in.Deployments.Items {
-		isOurs := listed.Has(d.Name) && d.DeletionTimestamp == nil && owned.Deployment(f.csv, d)
+		isOurs := listed.Has(d.Name) && d.DeletionTimestamp == nil && model.OwnsDeployment(f.csv, d)
 		if !isOurs || deployment.NamesCondition(&d.Spec.Template.Spec, f.in.Key.Name) {
 			continue
 		}

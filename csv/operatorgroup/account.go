@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -31,7 +31,7 @@ func accountOf(in *Input) account {
 	if g.Spec.ServiceAccountName == "" {
 		return account{}
 	}
-	found, exists := owned.Find(in.ServiceAccounts.Items, g.Namespace, g.Spec.ServiceAccountName)
+	found, exists := model.Find(in.ServiceAccounts.Items, g.Namespace, g.Spec.ServiceAccountName)
 	age := in.Now.Sub(g.CreationTimestamp.Time)
 	switch {
 	case exists:

@@ -15,8 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -31,7 +30,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (In
 	}
 	reads := read.From(ctx, r)
 	var roles []string
-	for _, suffix := range group.RoleSuffixes() {
+	for _, suffix := range model.GroupRoleSuffixes() {
 		roles = append(roles, roleName(g, suffix))
 	}
 	isSibling := func(s *operatorsv1.OperatorGroup) bool { return s.Name != g.Name }
@@ -59,7 +58,7 @@ func namespacesOf(reads *read.Reads, g *operatorsv1.OperatorGroup) olmcore.Obser
 		}
 	}
 	// If the UID is not valid in a label key, no namespace has the label.
-	label, err := labels.NewRequirement(owned.GroupLabelPrefix+string(g.UID), selection.Exists, nil)
+	label, err := labels.NewRequirement(model.GroupLabelPrefix+string(g.UID), selection.Exists, nil)
 	if err == nil && g.UID != "" {
 		marked = read.List[*corev1.Namespace](reads, "", labels.NewSelector().Add(*label))
 	}

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -41,19 +43,19 @@ type Input struct {
 type Outcome = olmcore.Outcome
 
 // lists names every list of the Input once. To add a list, add a field and a row.
-func (in *Input) lists(v *olmcore.ListVisit) {
-	olmcore.VisitList(v, "Siblings", &in.Siblings, olmcore.Optional)
-	olmcore.VisitList(v, "Namespaces", &in.Namespaces, olmcore.Optional)
-	olmcore.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, olmcore.Optional)
-	olmcore.VisitList(v, "ClusterRoles", &in.ClusterRoles, olmcore.Optional)
-	olmcore.VisitList(v, "ServiceAccounts", &in.ServiceAccounts, olmcore.Optional)
+func (in *Input) lists(v *inputs.ListVisit) {
+	inputs.VisitList(v, "Siblings", &in.Siblings, inputs.Optional)
+	inputs.VisitList(v, "Namespaces", &in.Namespaces, inputs.Optional)
+	inputs.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, inputs.Optional)
+	inputs.VisitList(v, "ClusterRoles", &in.ClusterRoles, inputs.Optional)
+	inputs.VisitList(v, "ServiceAccounts", &in.ServiceAccounts, inputs.Optional)
 }
 
-func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
-	lists := olmcore.CoverLists(c)
+func (in *Input) cover(c checkpoint.Coverage) checkpoint.Coverage {
+	lists := inputs.CoverLists(c)
 	in.lists(&lists)
 	c = lists.Coverage()
-	olmcore.CoverObject(&c, in.OperatorGroup)
+	checkpoint.CoverObject(&c, in.OperatorGroup)
 	return c
 }
 
@@ -69,7 +71,7 @@ func (in *Input) validate() error {
 	case in.Now.IsZero():
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	}
-	lists := olmcore.ValidateLists()
+	lists := inputs.ValidateLists()
 	in.lists(&lists)
 	return lists.Err()
 }

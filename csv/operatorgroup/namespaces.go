@@ -10,19 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // labelNamespaces adds a label with the UID of the OperatorGroup to the namespaces that its status lists, so that
 // webhooks can select them. It removes the label from other namespaces. A group that targets all namespaces needs none.
 func labelNamespaces(f *facts) olmcore.Result {
-	watched, computed := group.TargetsOf(f.group)
+	watched, computed := model.TargetsOf(f.group)
 	if !f.in.Namespaces.Complete || !computed || f.group.UID == "" {
 		return olmcore.Result{}
 	}
-	key := owned.GroupLabelPrefix + string(f.group.UID)
+	key := model.GroupLabelPrefix + string(f.group.UID)
 	watches := sets.New(watched...)
 	var actions []olmcore.Action
 	for _, n := range f.in.Namespaces.Items {

@@ -10,8 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -23,7 +24,7 @@ const (
 	ReasonGroupChanged = "GroupChanged"
 	// ReasonProvidedAPIsChanged means that the annotation olm.providedAPIs of the OperatorGroup is updated. Nothing to
 	// do.
-	ReasonProvidedAPIsChanged = group.ReasonProvidedAPIsChanged
+	ReasonProvidedAPIsChanged = model.ReasonProvidedAPIsChanged
 )
 
 // Reasons of this package's Diagnostics.
@@ -57,7 +58,7 @@ const (
 // library sorts the target namespaces and keeps the ServiceAccount. Package sweep finds the ClusterRoles and labels of
 // deleted OperatorGroups.
 func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
+	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 
 // facts contains the classified objects of an Input. observe fills it once. Afterwards it is read-only.
@@ -123,26 +124,26 @@ func reportUnread(f *facts) olmcore.Result {
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, pruneProvidedAPIs.
 // Differs: an operator that was stopped because of its APIs provides none.
 func removeAPIs(f *facts) olmcore.Result {
-	listed := group.Listed(f.group)
+	listed := model.ListedAPIs(f.group)
 	if len(listed) == 0 || !f.in.ClusterServiceVersions.Complete || f.group.Spec.StaticProvidedAPIs {
 		return olmcore.Result{}
 	}
-	known, provided := sets.New(listed...), sets.New[group.API]()
+	known, provided := sets.New(listed...), sets.New[model.API]()
 	for _, c := range f.members {
-		apis := group.Provided(c)
+		apis := model.ProvidedAPIs(c)
 		switch {
-		case group.IsShutOut(c):
+		case model.IsShutOut(c):
 			continue
 		case isEarly(c) && !known.HasAll(apis...):
 			return olmcore.Result{}
 		}
 		provided.Insert(apis...)
 	}
-	kept := slices.DeleteFunc(slices.Clone(listed), func(a group.API) bool { return !provided.Has(a) })
+	kept := slices.DeleteFunc(slices.Clone(listed), func(a model.API) bool { return !provided.Has(a) })
 	if len(kept) == len(listed) {
 		return olmcore.Result{}
 	}
-	return olmcore.Result{Actions: []olmcore.Action{group.List(f.group, kept)}}
+	return olmcore.Result{Actions: []olmcore.Action{model.AnnotateAPIs(f.group, kept)}}
 }
 
 // isEarly reports whether the APIs of a ClusterServiceVersion may not be in the annotation yet.

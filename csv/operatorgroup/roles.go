@@ -13,8 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -31,7 +30,7 @@ func roleName(g *operatorsv1.OperatorGroup, suffix string) string {
 // writeClusterRoles creates and updates the ClusterRoles of the OperatorGroup. They select by label the ClusterRoles
 // that exist for each API.
 func writeClusterRoles(f *facts) olmcore.Result {
-	if !owned.IsLabelValue(f.group.Name) {
+	if !model.IsLabelValue(f.group.Name) {
 		return olmcore.Result{Diagnostics: []olmcore.Diagnostic{
 			olmcore.Diagnose(olmcore.Warning, ReasonGroupNameTooLong, olmcore.RefOf(f.group), "metadata.name",
 				"no ClusterRoles are created for the OperatorGroup: its name has %d characters, and a label value has at most %d",
@@ -41,21 +40,21 @@ func writeClusterRoles(f *facts) olmcore.Result {
 	if !f.in.ClusterRoles.Complete || !f.in.ClusterServiceVersions.Complete {
 		return olmcore.Result{}
 	}
-	apis := group.Listed(f.group)
+	apis := model.ListedAPIs(f.group)
 	for _, c := range f.members {
-		apis = append(apis, group.Provided(c)...)
+		apis = append(apis, model.ProvidedAPIs(c)...)
 	}
 	var actions []olmcore.Action
-	for _, suffix := range group.RoleSuffixes() {
+	for _, suffix := range model.GroupRoleSuffixes() {
 		actions = append(actions, writeClusterRole(f, apis, suffix)...)
 	}
 	return olmcore.Result{Actions: actions}
 }
 
 // writeClusterRole creates or updates the ClusterRole of one suffix.
-func writeClusterRole(f *facts, apis []group.API, suffix string) []olmcore.Action {
+func writeClusterRole(f *facts, apis []model.API, suffix string) []olmcore.Action {
 	desired := desiredRole(f.group, apis, suffix)
-	have, exists := owned.Find(f.in.ClusterRoles.Items, "", desired.Name)
+	have, exists := model.Find(f.in.ClusterRoles.Items, "", desired.Name)
 	switch {
 	case !exists:
 		return []olmcore.Action{olmcore.CreateOf(desired, olmcore.Cause{
@@ -80,10 +79,10 @@ func writeClusterRole(f *facts, apis []group.API, suffix string) []olmcore.Actio
 }
 
 // desiredRole returns the ClusterRole of an OperatorGroup that aggregates the permissions on APIs.
-func desiredRole(g *operatorsv1.OperatorGroup, apis []group.API, suffix string) *rbacv1.ClusterRole {
+func desiredRole(g *operatorsv1.OperatorGroup, apis []model.API, suffix string) *rbacv1.ClusterRole {
 	role := &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
-		ObjectMeta: metav1.ObjectMeta{Name: roleName(g, suffix), Labels: owned.ByGroup(g).Labels()},
+		ObjectMeta: metav1.ObjectMeta{Name: roleName(g, suffix), Labels: model.OwnerOfGroup(g).Labels()},
 	}
 	role.Labels[olmcore.LabelManaged] = "true"
 	keys := make([]string, 0, len(apis))

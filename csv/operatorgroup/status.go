@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -37,7 +37,7 @@ func writeStatus(f *facts) olmcore.Result {
 func desiredStatus(f *facts) operatorsv1.OperatorGroupStatus {
 	status := *f.group.Status.DeepCopy()
 	desired := desiredTargets(f.in)
-	have, computed := group.TargetsOf(f.group)
+	have, computed := model.TargetsOf(f.group)
 	if !computed || !slices.Equal(have, desired) {
 		status.Namespaces, status.LastUpdated = desired, new(olmcore.Timestamp(f.in.Now))
 	}
@@ -78,13 +78,13 @@ func selectsByLabel(g *operatorsv1.OperatorGroup) bool {
 }
 
 // desiredTargets returns the namespaces that the spec selects. It returns none if the selector is invalid.
-func desiredTargets(in *Input) (names group.Targets) {
+func desiredTargets(in *Input) (names model.Targets) {
 	spec := &in.OperatorGroup.Spec
 	switch {
 	case len(spec.TargetNamespaces) > 0:
 		return slices.Compact(slices.Sorted(slices.Values(spec.TargetNamespaces)))
 	case !selectsByLabel(in.OperatorGroup):
-		return group.Targets{metav1.NamespaceAll}
+		return model.Targets{metav1.NamespaceAll}
 	}
 	selector, err := metav1.LabelSelectorAsSelector(spec.Selector)
 	if err != nil {

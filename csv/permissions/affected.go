@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -53,7 +53,7 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	case *corev1.Namespace:
 		return inNamespace(o.Name, "")
 	case *apiextensionsv1.CustomResourceDefinition:
-		keys := owned.Alongside(o)
+		keys := model.InstalledAlongside(o)
 		owner, ok := olmcore.OwnerOf(o.Labels)
 		if ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
 			keys = append(keys, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
@@ -107,9 +107,9 @@ func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	if !isDecided(c) {
 		return
 	}
-	add(owned.Term(c))
+	add(model.OwnerTerm(c))
 	if replaced := replacedBy(c); replaced != nil {
-		add(owned.Term(replaced))
+		add(model.OwnerTerm(replaced))
 	}
 	add(ofBeginning(c.Name[:min(len(c.Name), namePrefix)]))
 	for _, a := range providedAPIs(c) {
@@ -131,7 +131,7 @@ func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 // replacedBy returns an object with only the metadata of the version that c replaces, or nil if it replaces none.
 func replacedBy(c *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVersion {
 	name := c.Spec.Replaces
-	if name != "" && name != c.Name && owned.IsLabelValue(name) {
+	if name != "" && name != c.Name && model.IsLabelValue(name) {
 		return &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
 	}
 	return nil
@@ -168,12 +168,12 @@ func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterSe
 		before, _ := old.(*rbacv1.ClusterRole)
 		touched := rbac.Changed(before, next).Touching()
 		if touched.Terms != nil {
-			of.Terms = slices.Concat(touched.Terms, termsOfRole(next.Name), owned.OwnerTerms(old, next))
+			of.Terms = slices.Concat(touched.Terms, termsOfRole(next.Name), model.OwnerTerms(old, next))
 		}
 		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool { return concernsRole(c, o, touched.Is) }
 	case *rbacv1.ClusterRoleBinding:
 		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
-			return owned.By(c).Owns(o.GetLabels()) || len(c.Spec.InstallStrategy.StrategySpec.Permissions) > 0
+			return model.OwnerOf(c).Owns(o.GetLabels()) || len(c.Spec.InstallStrategy.StrategySpec.Permissions) > 0
 		}
 	case *corev1.Namespace:
 		before, is := old.(*corev1.Namespace)
@@ -200,8 +200,8 @@ func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterSe
 func concernsRole(c *v1alpha1.ClusterServiceVersion, role olmcore.Object, touched func(rbacv1.PolicyRule) bool) bool {
 	isNeeded := func(a providedAPI) bool { return slices.Contains(a.roleNames(), role.GetName()) }
 	replaced := replacedBy(c)
-	isOfReplaced := replaced != nil && owned.By(replaced).Owns(role.GetLabels()) // it may prove permissions
-	if owned.By(c).Owns(role.GetLabels()) || isOfReplaced || slices.ContainsFunc(providedAPIs(c), isNeeded) {
+	isOfReplaced := replaced != nil && model.OwnerOf(replaced).Owns(role.GetLabels()) // it may prove permissions
+	if model.OwnerOf(c).Owns(role.GetLabels()) || isOfReplaced || slices.ContainsFunc(providedAPIs(c), isNeeded) {
 		return true
 	}
 	touches := func(rules []rbacv1.PolicyRule) bool { return slices.ContainsFunc(rules, touched) }

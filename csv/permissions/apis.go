@@ -14,15 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // providedAPI is an API that a CSV owns. A CustomResourceDefinition or an APIService serves it.
 type providedAPI struct {
-	group.API
+	model.API
 	// crd is the name of its CustomResourceDefinition, service the name of its APIService. One of them is empty.
 	crd, service string
 	resource     string
@@ -53,10 +52,10 @@ func providedAPIs(c *v1alpha1.ClusterServiceVersion) []providedAPI {
 	}
 	for _, d := range c.Spec.CustomResourceDefinitions.Owned {
 		plural, suffix, _ := strings.Cut(d.Name, ".")
-		add(providedAPI{group.API{Kind: d.Kind, Version: d.Version, Group: suffix}, d.Name, "", plural, "spec.customresourcedefinitions.owned"})
+		add(providedAPI{model.API{Kind: d.Kind, Version: d.Version, Group: suffix}, d.Name, "", plural, "spec.customresourcedefinitions.owned"})
 	}
 	for _, d := range c.Spec.APIServiceDefinitions.Owned {
-		add(providedAPI{group.API{Kind: d.Kind, Version: d.Version, Group: d.Group}, "", d.GetName(), d.Name, "spec.apiservicedefinitions.owned"})
+		add(providedAPI{model.API{Kind: d.Kind, Version: d.Version, Group: d.Group}, "", d.GetName(), d.Name, "spec.apiservicedefinitions.owned"})
 	}
 	return all
 }
@@ -70,7 +69,7 @@ var verbs = map[string][]string{
 const crdView = "crdview"
 
 // roleSuffixes returns the name suffixes of all ClusterRoles for an API.
-func roleSuffixes() []string { return append(group.RoleSuffixes(), crdView) }
+func roleSuffixes() []string { return append(model.GroupRoleSuffixes(), crdView) }
 
 // roleNames returns the names of the ClusterRoles for an API.
 func (a providedAPI) roleNames() []string {
@@ -131,7 +130,7 @@ func (a providedAPI) server(f *facts) (server olmcore.Object, problem string) {
 	for _, service := range f.in.APIServices.Items {
 		switch {
 		case !a.isOfGroup(service):
-		case !owned.By(f.csv).Owns(service.Labels):
+		case !model.OwnerOf(f.csv).Owns(service.Labels):
 			return nil, "APIService " + service.Name + " of its API group does not belong to this ClusterServiceVersion"
 		case service.Name == a.service && service.DeletionTimestamp == nil:
 			server = service
@@ -142,14 +141,14 @@ func (a providedAPI) server(f *facts) (server olmcore.Object, problem string) {
 
 // definition returns the CustomResourceDefinition that serves an API, as server does.
 func (a providedAPI) definition(f *facts) (server olmcore.Object, problem string) {
-	crd, exists := owned.Find(f.in.CustomResourceDefinitions.Items, "", a.crd)
+	crd, exists := model.Find(f.in.CustomResourceDefinitions.Items, "", a.crd)
 	isVersion := func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == a.Version }
 	switch {
 	case !exists || crd.DeletionTimestamp != nil || !slices.ContainsFunc(crd.Spec.Versions, isVersion):
 		return nil, "" // a requirement that is not met
 	case isReserved(a.Group):
 		return nil, "its API group belongs to Kubernetes or OLM"
-	case !owned.CameWith(f.csv, crd):
+	case !model.IsInstalledWith(f.csv, crd):
 		return nil, "CustomResourceDefinition " + a.crd + " has no record that an InstallPlan installed it with this ClusterServiceVersion"
 	}
 	return crd, ""
@@ -162,7 +161,7 @@ func (a providedAPI) isOfGroup(service *apiregistrationv1.APIService) bool {
 
 // isReserved reports whether an API group belongs to Kubernetes or OLM. ClusterRoles for it could give all users
 // permissions that Kubernetes does not give them.
-func isReserved(name string) bool { return group.IsBuiltIn(name) || name == "metrics.k8s.io" }
+func isReserved(name string) bool { return model.IsBuiltInAPIGroup(name) || name == "metrics.k8s.io" }
 
 // roles returns the ClusterRoles for an API. server owns them.
 func (a providedAPI) roles(server olmcore.Object) []desired {
@@ -183,7 +182,7 @@ func (a providedAPI) roles(server olmcore.Object) []desired {
 			why:    olmcore.Cause{Reason: ReasonProvidedAPI, Message: "the ClusterServiceVersion provides " + a.String()},
 		})
 	}
-	for _, suffix := range group.RoleSuffixes() {
+	for _, suffix := range model.GroupRoleSuffixes() {
 		add(suffix, suffix, rbacv1.PolicyRule{Verbs: verbs[suffix], APIGroups: []string{a.Group}, Resources: []string{a.resource}})
 	}
 	if a.crd != "" {

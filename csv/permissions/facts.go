@@ -11,7 +11,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -52,7 +52,7 @@ func observeGrants(in *Input, grants []grant) *facts {
 	f := &facts{
 		in: in, csv: c, grants: grants, apis: providedAPIs(c), scope: scopeOf(c, in.OperatorGroups.Items), observed: newIndex(in),
 	}
-	f.group, _ = group.Alone(in.OperatorGroups.Items, c.Namespace)
+	f.group, _ = model.OnlyGroup(in.OperatorGroups.Items, c.Namespace)
 	f.account, f.isConfirmed = olmcore.AccountOf(f.group)
 	return f
 }
@@ -81,20 +81,20 @@ type scope struct {
 // scopeOf returns the scope that the only OperatorGroup of the namespace gives. It is empty for an operator that does
 // not support the targets of the group, and for one that was stopped because of its APIs.
 func scopeOf(c *v1alpha1.ClusterServiceVersion, groups []*operatorsv1.OperatorGroup) scope {
-	g, _ := group.Alone(groups, c.Namespace)
+	g, _ := model.OnlyGroup(groups, c.Namespace)
 	if g == nil {
 		return scope{}
 	}
-	targets, computed := group.TargetsOf(g)
+	targets, computed := model.TargetsOf(g)
 	if !computed {
 		return scope{}
 	}
 	s := scope{known: true}
 	switch {
-	case group.IsShutOut(c):
+	case model.IsShutOut(c):
 		s.reason = "ClusterServiceVersion " + c.Name + " is stopped because of the APIs that it provides"
 		return s
-	case group.Unsupported(c, targets) != "":
+	case model.UnsupportedTargets(c, targets) != "":
 		s.reason = "ClusterServiceVersion " + c.Name + " does not support the targets of OperatorGroup " + g.Name
 		return s
 	case !targets.All():
@@ -116,5 +116,5 @@ func (s scope) String() string {
 	case n > maxNamespaces:
 		return fmt.Sprintf("namespaces %s and %d more", strings.Join(s.namespaces[:maxNamespaces], ", "), n-maxNamespaces)
 	}
-	return group.Targets(s.namespaces).String()
+	return model.Targets(s.namespaces).String()
 }

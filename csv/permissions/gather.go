@@ -16,8 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/copied"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -68,7 +67,7 @@ func gatherRoles(reads *read.Reads, in *Input, grants []grant, where scope) {
 		read.Named[*rbacv1.RoleBinding](reads, c.Namespace, names), claimed[*rbacv1.RoleBinding](reads, c),
 	}
 	for _, namespace := range where.namespaces {
-		owner := owned.By(c)
+		owner := model.OwnerOf(c)
 		owner.Namespace = namespace
 		ours := owner.Labels()
 		ours[olmcore.LabelCopiedFrom] = c.Namespace
@@ -78,7 +77,8 @@ func gatherRoles(reads *read.Reads, in *Input, grants []grant, where scope) {
 		bindings = append(bindings,
 			read.Named[*rbacv1.RoleBinding](reads, namespace, names), read.List[*rbacv1.RoleBinding](reads, namespace, selector))
 	}
-	in.Copies = read.Only(read.Join(copies...), func(o *v1alpha1.ClusterServiceVersion) bool { return copied.From(copied.Home(c), o) })
+	original := model.OriginalKey(c)
+	in.Copies = read.Only(read.Join(copies...), func(o *model.CSV) bool { return model.IsCopyOf(original, o) })
 	in.Roles, in.RoleBindings = read.Join(roles...), read.Join(bindings...)
 }
 
@@ -92,7 +92,7 @@ func claimed[T olmcore.Object](reads *read.Reads, c *v1alpha1.ClusterServiceVers
 func gatherClusterRoles(reads *read.Reads, in *Input, grants []grant, where scope, apis []providedAPI) {
 	c := in.ClusterServiceVersion
 	names, accounts := namesAndAccounts(grants)
-	ours := labels.SelectorFromSet(owned.By(c).Labels())
+	ours := labels.SelectorFromSet(model.OwnerOf(c).Labels())
 	in.ClusterRoleBindings = read.Join(
 		read.Named[*rbacv1.ClusterRoleBinding](reads, "", names), read.List[*rbacv1.ClusterRoleBinding](reads, "", ours))
 	if len(accounts) > 0 && (where.cluster || len(where.namespaces) > 0) {
@@ -149,7 +149,7 @@ func gatherProof(reads *read.Reads, in *Input, grants []grant, where scope) {
 		return
 	}
 	if replaced := replacedBy(in.ClusterServiceVersion); replaced != nil {
-		theirs := read.List[*rbacv1.ClusterRole](reads, "", labels.SelectorFromSet(owned.By(replaced).Labels()))
+		theirs := read.List[*rbacv1.ClusterRole](reads, "", labels.SelectorFromSet(model.OwnerOf(replaced).Labels()))
 		in.ClusterRoles = read.Join(in.ClusterRoles, theirs)
 		if reads.Err() != nil || len(needProof(observeGrants(in, grants))) == 0 {
 			return

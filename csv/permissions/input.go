@@ -12,7 +12,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -70,34 +72,34 @@ type Input struct {
 type Outcome = olmcore.Outcome
 
 // lists names every list of the Input once. To add a list, add a field and a row.
-func (in *Input) lists(v *olmcore.ListVisit) {
-	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional)
-	olmcore.VisitList(v, "Copies", &in.Copies, olmcore.Optional)
-	olmcore.VisitList(v, "ServiceAccounts", &in.ServiceAccounts, olmcore.Optional)
-	olmcore.VisitList(v, "Roles", &in.Roles, olmcore.Optional)
-	olmcore.VisitList(v, "RoleBindings", &in.RoleBindings, olmcore.Optional)
-	olmcore.VisitList(v, "ClusterRoles", &in.ClusterRoles, olmcore.Optional)
-	olmcore.VisitList(v, "ClusterRoleBindings", &in.ClusterRoleBindings, olmcore.Optional)
-	olmcore.VisitList(v, "CustomResourceDefinitions", &in.CustomResourceDefinitions, olmcore.Optional)
-	olmcore.VisitList(v, "APIServices", &in.APIServices, olmcore.Optional)
-	olmcore.VisitList(v, "InstallPlans", &in.InstallPlans, olmcore.Optional)
-	olmcore.VisitList(v, "Namespaces", &in.Namespaces, olmcore.Optional)
+func (in *Input) lists(v *inputs.ListVisit) {
+	inputs.VisitList(v, "OperatorGroups", &in.OperatorGroups, inputs.Optional)
+	inputs.VisitList(v, "Copies", &in.Copies, inputs.Optional)
+	inputs.VisitList(v, "ServiceAccounts", &in.ServiceAccounts, inputs.Optional)
+	inputs.VisitList(v, "Roles", &in.Roles, inputs.Optional)
+	inputs.VisitList(v, "RoleBindings", &in.RoleBindings, inputs.Optional)
+	inputs.VisitList(v, "ClusterRoles", &in.ClusterRoles, inputs.Optional)
+	inputs.VisitList(v, "ClusterRoleBindings", &in.ClusterRoleBindings, inputs.Optional)
+	inputs.VisitList(v, "CustomResourceDefinitions", &in.CustomResourceDefinitions, inputs.Optional)
+	inputs.VisitList(v, "APIServices", &in.APIServices, inputs.Optional)
+	inputs.VisitList(v, "InstallPlans", &in.InstallPlans, inputs.Optional)
+	inputs.VisitList(v, "Namespaces", &in.Namespaces, inputs.Optional)
 }
 
-func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
-	lists := olmcore.CoverLists(c)
+func (in *Input) cover(c checkpoint.Coverage) checkpoint.Coverage {
+	lists := inputs.CoverLists(c)
 	in.lists(&lists)
 	c = lists.Coverage()
-	olmcore.CoverObject(&c, in.ClusterServiceVersion)
-	olmcore.CoverMap(&c, in.LastRun)
+	checkpoint.CoverObject(&c, in.ClusterServiceVersion)
+	checkpoint.CoverMap(&c, in.LastRun)
 	return c
 }
 
 func (in *Input) validate() error {
-	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
+	if err := model.ValidateCSV(in.ClusterServiceVersion, in.Now); err != nil {
 		return err
 	}
-	lists := olmcore.ValidateLists()
+	lists := inputs.ValidateLists()
 	in.lists(&lists)
 	return lists.Err()
 }

@@ -10,9 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/olmcore/olm/csv/internal/copied"
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -65,9 +64,9 @@ type place struct {
 func placeOf(c, target *v1alpha1.ClusterServiceVersion) place {
 	to := place{copy: target}
 	if target == nil {
-		to.labels = owned.ByIncarnation(c).Labels()
+		to.labels = model.OwnerWithUID(c).Labels()
 	} else {
-		to.labels, to.owners = owned.By(target).Labels(), []metav1.OwnerReference{olmcore.OwnerReferenceTo(target)}
+		to.labels, to.owners = model.OwnerOf(target).Labels(), []metav1.OwnerReference{olmcore.OwnerReferenceTo(target)}
 	}
 	to.labels[olmcore.LabelManaged], to.labels[olmcore.LabelCopiedFrom] = "true", c.Namespace
 	return to
@@ -90,7 +89,7 @@ func (f *facts) barePlaces() []place {
 	}
 	copies := map[string]*v1alpha1.ClusterServiceVersion{}
 	for _, o := range f.in.Copies.Items {
-		if copied.From(copied.Home(f.csv), o) && o.DeletionTimestamp == nil && o.UID != "" {
+		if model.IsCopyOf(model.OriginalKey(f.csv), o) && o.DeletionTimestamp == nil && o.UID != "" {
 			copies[o.Namespace] = o
 		}
 	}
@@ -241,8 +240,8 @@ func areUnmet(f *facts) bool {
 // and no other object owns the ServiceAccount. Otherwise the requirements of the CSV are not met, and its status
 // reports that.
 func (g grant) isCreated(f *facts) bool {
-	account, exists := owned.Find(f.in.ServiceAccounts.Items, f.csv.Namespace, g.account.Name)
-	return exists && !owned.ByAnother(account.OwnerReferences, f.csv.UID) &&
+	account, exists := model.Find(f.in.ServiceAccounts.Items, f.csv.Namespace, g.account.Name)
+	return exists && !model.IsOwnedByAnother(account.OwnerReferences, f.csv.UID) &&
 		f.observed[olmcore.KeyOf(g.role)] != nil && f.observed[olmcore.KeyOf(g.binding)] != nil
 }
 
@@ -251,7 +250,7 @@ func (g grant) isCreated(f *facts) bool {
 // they are granted nowhere else.
 func (g grant) problem(f *facts) string {
 	isOurs := func(o metav1.Object) bool {
-		return owned.By(f.csv).Owns(o.GetLabels()) && olmcore.OwnedBy(o, f.csv.UID)
+		return model.OwnerOf(f.csv).Owns(o.GetLabels()) && olmcore.OwnedBy(o, f.csv.UID)
 	}
 	if role, is := f.observed[olmcore.KeyOf(g.role)].(*rbacv1.Role); is {
 		live := rbac.Of(role.Rules)
@@ -324,10 +323,10 @@ func (p place) meta(planned *metav1.ObjectMeta) metav1.ObjectMeta {
 // earlier CSV of the same name count.
 func (p place) owns(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
 	if p.copy == nil {
-		return owned.By(c).Owns(o.GetLabels())
+		return model.OwnerOf(c).Owns(o.GetLabels())
 	}
-	isCopy := func(r metav1.OwnerReference) bool { return owned.IsReference(r) && r.Name == c.Name }
-	return owned.By(p.copy).Owns(o.GetLabels()) && o.GetLabels()[olmcore.LabelCopiedFrom] == c.Namespace &&
+	isCopy := func(r metav1.OwnerReference) bool { return model.IsCSVReference(r) && r.Name == c.Name }
+	return model.OwnerOf(p.copy).Owns(o.GetLabels()) && o.GetLabels()[olmcore.LabelCopiedFrom] == c.Namespace &&
 		slices.ContainsFunc(o.GetOwnerReferences(), isCopy)
 }
 
@@ -343,7 +342,7 @@ func namesOf(grants []grant) sets.Set[string] {
 // label shows this, or the name if OLM created it. Tenants can write neither.
 func isLifted(c *v1alpha1.ClusterServiceVersion, o metav1.Object, names sets.Set[string]) bool {
 	labels := o.GetLabels()
-	return owned.By(c).Owns(labels) && (labels[olmcore.LabelCopiedFrom] == c.Namespace || names.Has(o.GetName()))
+	return model.OwnerOf(c).Owns(labels) && (labels[olmcore.LabelCopiedFrom] == c.Namespace || names.Has(o.GetName()))
 }
 
 // withdrawals returns the deletions of roles and bindings that should not exist any more, bindings first. The

@@ -9,7 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -54,7 +54,7 @@ func (g grant) gapOf(f *facts, places []place) (lacks gap) {
 // isLeftBehind reports whether an earlier CSV of the same name left a ClusterRole or ClusterRoleBinding behind. Objects
 // that OLM created do not record the UID of their CSV. They are treated as objects of every CSV with the name.
 func (p place) isLeftBehind(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
-	return p.copy == nil && !owned.ByIncarnation(c).Owns(o.GetLabels())
+	return p.copy == nil && !model.OwnerWithUID(c).Owns(o.GetLabels())
 }
 
 // key returns the key of a role or binding in a place. kind is Role or RoleBinding.
@@ -168,7 +168,7 @@ func (g grant) isCopied(f *facts, p place) bool {
 		return false
 	}
 	isOurs := func(o olmcore.Object) bool {
-		return o.GetDeletionTimestamp() == nil && olmcore.OwnedBy(o, p.copy.UID) && owned.By(p.copy).Owns(o.GetLabels())
+		return o.GetDeletionTimestamp() == nil && olmcore.OwnedBy(o, p.copy.UID) && model.OwnerOf(p.copy).Owns(o.GetLabels())
 	}
 	role, isRole := f.observed[p.key("Role", g.role.Name)].(*rbacv1.Role)
 	binding, isBinding := f.observed[p.key("RoleBinding", g.binding.Name)].(*rbacv1.RoleBinding)

@@ -8,9 +8,9 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/csv/internal/refused"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -27,7 +27,7 @@ const conflictPace = time.Minute
 // ensureClusterRolesForCSV.
 // Differs: see docs/deviations.md.
 func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
+	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 
 // Assess returns all Diagnostics about a ClusterServiceVersion. They include those that Reconcile returns only together
@@ -74,7 +74,7 @@ func assess(in *Input) (res olmcore.Result, lasting []olmcore.Diagnostic) {
 // isDecided reports whether Reconcile decides about a ClusterServiceVersion. It is not a copy, is not being deleted,
 // and its name can be the value of an owner label.
 func isDecided(c *v1alpha1.ClusterServiceVersion) bool {
-	return c.DeletionTimestamp == nil && !c.IsCopied() && owned.IsLabelValue(c.Name)
+	return c.DeletionTimestamp == nil && !c.IsCopied() && model.IsLabelValue(c.Name)
 }
 
 // decideGrants returns the plan for the permissions of a CSV. If a list was not read that decides about them, it
@@ -122,7 +122,7 @@ func unreadToApprove(f *facts, open []grant) []string {
 // holdRejected returns the Result without the writes that the API server rejected a short time ago, and with
 // Diagnostics about them.
 func holdRejected(f *facts, res olmcore.Result) olmcore.Result {
-	due, rejected := refused.Due(res.Actions, f.in.LastRun, f.in.Now)
+	due, rejected := model.DueWrites(res.Actions, f.in.LastRun, f.in.Now)
 	res.Actions = due
 	var reports []olmcore.Result
 	for _, w := range rejected {

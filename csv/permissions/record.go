@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -71,8 +71,8 @@ func recordsOf(f *facts) *records {
 // ClusterRole that is limited to an account which the group does not name.
 func (k *records) add(o metav1.Object, isLimited bool) (isOurs bool) {
 	owner, _ := olmcore.OwnerOf(o.GetLabels())
-	isOfReplaced := k.replaced != nil && owned.By(k.replaced).Owns(o.GetLabels())
-	if o.GetDeletionTimestamp() != nil || !isOfReplaced && !owned.ByIncarnation(k.version).Owns(o.GetLabels()) {
+	isOfReplaced := k.replaced != nil && model.OwnerOf(k.replaced).Owns(o.GetLabels())
+	if o.GetDeletionTimestamp() != nil || !isOfReplaced && !model.OwnerWithUID(k.version).Owns(o.GetLabels()) {
 		return false
 	}
 	switch {
@@ -98,7 +98,7 @@ func (k *records) prove(g grant) bool {
 	}
 	rules := k.rulesOf(g.account)
 	for _, r := range k.lifted { // the name also proves rules on URLs, which were not lifted
-		if r.Name == g.role.Name && owned.By(k.version).Owns(r.Labels) {
+		if r.Name == g.role.Name && model.OwnerOf(k.version).Owns(r.Labels) {
 			rules = append(slices.Clip(rules), r.Rules[:len(r.Rules)-1]...)
 		}
 	}
@@ -145,9 +145,9 @@ func (g grant) needsRecord(f *facts, places []place, isMissing bool) bool {
 	switch {
 	case record == nil:
 		return isMissing
-	case !owned.By(f.csv).Owns(record.GetLabels()):
+	case !model.OwnerOf(f.csv).Owns(record.GetLabels()):
 		return false
-	case !owned.ByIncarnation(f.csv).Owns(record.GetLabels()):
+	case !model.OwnerWithUID(f.csv).Owns(record.GetLabels()):
 		return isMissing
 	}
 	limit := record.GetAnnotations()[annotationLimit]
@@ -164,7 +164,7 @@ func recordFor(f *facts, g grant) desired {
 	}
 	return desired{
 		object:  record,
-		isOurs:  func(have metav1.Object) bool { return owned.By(f.csv).Owns(have.GetLabels()) },
+		isOurs:  func(have metav1.Object) bool { return model.OwnerOf(f.csv).Owns(have.GetLabels()) },
 		created: true,
 		limited: true,
 		why: olmcore.Cause{

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -62,7 +62,7 @@ func namesOfManual[O olmcore.Object](
 
 // isClaimedFor reports whether the owner labels or an owner reference of a Role or RoleBinding name a CSV.
 func isClaimedFor(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
-	return owned.By(c).Owns(o.GetLabels()) || olmcore.OwnedBy(o, c.UID)
+	return model.OwnerOf(c).Owns(o.GetLabels()) || olmcore.OwnedBy(o, c.UID)
 }
 
 // isInstalledFor reports whether an InstallPlan or a controller created a Role or RoleBinding for a CSV. Both set the

@@ -31,7 +31,7 @@ import (
 	"github.com/olmcore/olm/fake/scenario"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // rounds is the maximum number of rounds until a world converges.
@@ -102,7 +102,7 @@ func install(c *fake.Cluster, file string) error {
 	if err != nil {
 		return err
 	}
-	found, err := manifest.Read(file, bytes.NewReader(data))
+	found, err := decode.Read(file, bytes.NewReader(data))
 	if err != nil {
 		return err
 	}

@@ -11,13 +11,14 @@ import (
 
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // A list must not contain an object without a name. The error names the object and the field.
 func ExampleObjects_VisitLists() {
 	o := serving.Objects{Services: olmcore.Found(&corev1.Service{})}
-	lists := olmcore.ValidateLists()
+	lists := inputs.ValidateLists()
 	o.VisitLists(&lists)
 	fmt.Println(lists.Err())
 	// Output:

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -37,13 +38,13 @@ type Objects struct {
 }
 
 // VisitLists visits every list of o. The field names that it passes to v have the prefix "Serving.".
-func (o *Objects) VisitLists(v *olmcore.ListVisit) {
-	olmcore.VisitList(v, "Serving.Services", &o.Services, olmcore.Optional)
-	olmcore.VisitList(v, "Serving.Secrets", &o.Secrets, olmcore.Optional)
-	olmcore.VisitList(v, "Serving.Roles", &o.Roles, olmcore.Optional)
-	olmcore.VisitList(v, "Serving.RoleBindings", &o.RoleBindings, olmcore.Optional)
-	olmcore.VisitList(v, "Serving.ClusterRoleBindings", &o.ClusterRoleBindings, olmcore.Optional)
-	olmcore.VisitList(v, "Serving.Pods", &o.Pods, olmcore.Optional)
-	olmcore.VisitList(v, "Serving.ValidatingWebhookConfigurations", &o.ValidatingWebhookConfigurations, olmcore.Optional)
-	olmcore.VisitList(v, "Serving.MutatingWebhookConfigurations", &o.MutatingWebhookConfigurations, olmcore.Optional)
+func (o *Objects) VisitLists(v *inputs.ListVisit) {
+	inputs.VisitList(v, "Serving.Services", &o.Services, inputs.Optional)
+	inputs.VisitList(v, "Serving.Secrets", &o.Secrets, inputs.Optional)
+	inputs.VisitList(v, "Serving.Roles", &o.Roles, inputs.Optional)
+	inputs.VisitList(v, "Serving.RoleBindings", &o.RoleBindings, inputs.Optional)
+	inputs.VisitList(v, "Serving.ClusterRoleBindings", &o.ClusterRoleBindings, inputs.Optional)
+	inputs.VisitList(v, "Serving.Pods", &o.Pods, inputs.Optional)
+	inputs.VisitList(v, "Serving.ValidatingWebhookConfigurations", &o.ValidatingWebhookConfigurations, inputs.Optional)
+	inputs.VisitList(v, "Serving.MutatingWebhookConfigurations", &o.MutatingWebhookConfigurations, inputs.Optional)
 }

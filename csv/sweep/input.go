@@ -13,6 +13,8 @@ import (
 
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -44,25 +46,25 @@ type Outcome = olmcore.Outcome
 
 // lists names every list of the Input once, except Objects, which contains several kinds. To add a list, add a field
 // and a row.
-func (in *Input) lists(v *olmcore.ListVisit) {
+func (in *Input) lists(v *inputs.ListVisit) {
 	in.owners(v)
-	olmcore.VisitList(v, "Namespaces", &in.Namespaces, olmcore.Optional)
+	inputs.VisitList(v, "Namespaces", &in.Namespaces, inputs.Optional)
 }
 
 // owners names the lists of the objects that own others.
-func (in *Input) owners(v *olmcore.ListVisit) {
-	olmcore.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, olmcore.Optional)
-	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional)
-	olmcore.VisitList(v, "InstallPlans", &in.InstallPlans, olmcore.Optional)
+func (in *Input) owners(v *inputs.ListVisit) {
+	inputs.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, inputs.Optional)
+	inputs.VisitList(v, "OperatorGroups", &in.OperatorGroups, inputs.Optional)
+	inputs.VisitList(v, "InstallPlans", &in.InstallPlans, inputs.Optional)
 }
 
-func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
-	lists := olmcore.CoverLists(c)
+func (in *Input) cover(c checkpoint.Coverage) checkpoint.Coverage {
+	lists := inputs.CoverLists(c)
 	in.lists(&lists)
 	c = lists.Coverage()
 	in.Config.Cover(&c)
-	olmcore.CoverObjects(&c, in.Objects)
-	olmcore.CoverValues(&c, in.Unread)
+	checkpoint.CoverObjects(&c, in.Objects.Items, in.Objects.Complete)
+	checkpoint.CoverValues(&c, in.Unread)
 	return c
 }
 
@@ -70,7 +72,7 @@ func (in *Input) validate() error {
 	if in.Now.IsZero() {
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	}
-	lists := olmcore.ValidateLists()
+	lists := inputs.ValidateLists()
 	in.lists(&lists)
 	return cmp.Or(in.Config.Validate(), lists.Err(), read.ValidateMixed("Objects", in.Objects))
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/csv/internal/shared"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -46,11 +46,11 @@ const (
 // minutes. Nothing was found if the Outcome contains only a Checkpoint or RequeueAfter. The error is an
 // *olmcore.InputError.
 func Reconcile(in Input) (Outcome, error) {
-	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
+	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }
 
 func decide(in *Input) olmcore.Result {
-	lists := olmcore.UnreadLists()
+	lists := inputs.UnreadLists()
 	in.lists(&lists)
 	unread := slices.Concat(lists.Unread(), read.Missing(in.Objects, read.OwnedList(in.Unread)))
 	if len(unread) > 0 {
@@ -95,11 +95,11 @@ func knownOwners(in *Input) map[olmcore.Owner]bool {
 	owners := map[olmcore.Owner]bool{}
 	for _, c := range in.ClusterServiceVersions.Items {
 		if !c.IsCopied() {
-			owners[owned.By(c)] = true
+			owners[model.OwnerOf(c)] = true
 		}
 	}
 	for _, g := range in.OperatorGroups.Items {
-		owners[owned.ByGroup(g)] = true
+		owners[model.OwnerOfGroup(g)] = true
 	}
 	for _, p := range in.InstallPlans.Items {
 		if !isFinished(p) {
@@ -120,7 +120,7 @@ func recentOwners(in *Input) map[olmcore.Owner]time.Duration {
 		if !isFinished(p) || installed.LastTransitionTime.IsZero() {
 			continue
 		}
-		left := minAge - owned.Since(installed.LastTransitionTime, in.Now)
+		left := minAge - model.Since(installed.LastTransitionTime, in.Now)
 		for _, owner := range installedBy(p) {
 			recent[owner] = max(recent[owner], left)
 		}
@@ -145,7 +145,7 @@ func installedBy(p *v1alpha1.InstallPlan) (owners []olmcore.Owner) {
 func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
 	owners, recent := knownOwners(in), recentOwners(in)
 	var waits []time.Duration
-	var sharers *shared.Index
+	var sharers *model.NextOwners
 	for _, o := range in.Objects.Items {
 		owner, ok := olmcore.OwnerOf(o.GetLabels())
 		owner.UID = ""
@@ -153,7 +153,7 @@ func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
 			continue
 		}
 		if sharers == nil {
-			sharers = shared.NewIndex(shared.Sources{
+			sharers = model.IndexNextOwners(model.OwnerSources{
 				ClusterServiceVersions: in.ClusterServiceVersions.Items, InstallPlans: in.InstallPlans.Items, OperatorGroups: in.OperatorGroups.Items,
 			})
 		}
@@ -161,7 +161,7 @@ func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
 			continue // another ClusterServiceVersion needs it
 		}
 		created := o.GetCreationTimestamp()
-		if left := max(minAge-owned.Since(&created, in.Now), recent[owner]); left > 0 {
+		if left := max(minAge-model.Since(&created, in.Now), recent[owner]); left > 0 {
 			waits = append(waits, left)
 			continue
 		}
@@ -190,7 +190,7 @@ func markedNamespaces(in *Input) []orphan {
 		groups[string(g.UID)] = true
 	}
 	isStray := func(key, _ string) bool {
-		uid, marks := strings.CutPrefix(key, owned.GroupLabelPrefix)
+		uid, marks := strings.CutPrefix(key, model.GroupLabelPrefix)
 		return marks && !groups[uid]
 	}
 	const message = "it has the label of an OperatorGroup that does not exist"

@@ -5,6 +5,8 @@ package sweep
 import (
 	"time"
 
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -32,7 +34,7 @@ func (r *Rest) After(in Input, out Outcome) *Rest {
 	case !out.Empty() || out.RequeueAfter > 0:
 		return nil
 	}
-	owners := in.coverOwners(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
+	owners := in.coverOwners(inputs.NewCoverage(in.Now, out.Result)).Checkpoint()
 	if owners == nil {
 		return nil
 	}
@@ -62,8 +64,8 @@ func (r *Rest) same(in *Input) bool {
 }
 
 // coverOwners covers the Config and the lists of owners.
-func (in *Input) coverOwners(c olmcore.Coverage) olmcore.Coverage {
-	owners := olmcore.CoverLists(c)
+func (in *Input) coverOwners(c checkpoint.Coverage) checkpoint.Coverage {
+	owners := inputs.CoverLists(c)
 	in.owners(&owners)
 	c = owners.Coverage()
 	in.Config.Cover(&c)

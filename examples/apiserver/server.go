@@ -30,6 +30,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Server is an http.Handler over a cluster. Its clock follows the real one.
@@ -335,7 +336,7 @@ func unsupported(q *request) error {
 
 // replace does what a PUT asks for.
 func (s *Server) replace(q *request, body []byte) error {
-	o, err := decode(q, body)
+	o, err := decodeBody(q, body)
 	if err != nil {
 		return err
 	}
@@ -361,7 +362,7 @@ func (s *Server) action(q *request, body []byte) (olmcore.Action, error) {
 	as := identity(q.Header.Get("Impersonate-User"))
 	switch q.Method {
 	case http.MethodPost:
-		o, err := decode(q, body)
+		o, err := decodeBody(q, body)
 		if err != nil {
 			return nil, err
 		}
@@ -428,11 +429,11 @@ func patching(q *request, target olmcore.Ref, as *corev1.ObjectReference, curren
 	if record.Patch, err = json.Marshal(patch); err != nil {
 		return nil, err
 	}
-	return record.Action(current)
+	return decode.Action(record, current)
 }
 
-func decode(q *request, body []byte) (olmcore.Object, error) {
-	o, err := olmcore.Decode(body)
+func decodeBody(q *request, body []byte) (olmcore.Object, error) {
+	o, err := decode.Decode(body)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}

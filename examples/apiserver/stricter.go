@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // cronDefinition is a definition whose custom resources have replicas.
@@ -71,9 +71,9 @@ func StricterSchema(replicas map[string]int) ([]olmcore.Object, error) {
 	for name, n := range replicas {
 		text += fmt.Sprintf("---\n{apiVersion: example.com/v1, kind: Cron, metadata: {namespace: ops, name: %s}, spec: {replicas: %d}}\n", name, n)
 	}
-	read, err := manifest.Read("stricter", strings.NewReader(text))
+	read, err := decode.Read("stricter", strings.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
-	return manifest.Distinct(read)
+	return decode.Distinct(read)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // spy notes the kinds that are read.
@@ -55,7 +55,7 @@ func TestTheTableSaysWhoReadsAKind(t *testing.T) {
 	}
 	read := map[schema.GroupKind]bool{}
 	for _, text := range texts {
-		objects, err := manifest.Read("test", strings.NewReader(text))
+		objects, err := decode.Read("test", strings.NewReader(text))
 		require.NoError(t, err)
 		cluster, err := load(objects, clock)
 		require.NoError(t, err)

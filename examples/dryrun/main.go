@@ -23,7 +23,7 @@ import (
 
 	"github.com/olmcore/olm/examples/internal/dryrun"
 	"github.com/olmcore/olm/internal/printable"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 func main() {
@@ -109,7 +109,7 @@ func parse(args []string, stderr io.Writer, clock time.Time) (options, error) {
 	flags.Usage = func() {} // only --help prints it; an error is one line
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintf(stderr, usage, manifest.KubectlGet())
+			fmt.Fprintf(stderr, usage, decode.KubectlGet())
 			flags.SetOutput(stderr)
 			flags.PrintDefaults()
 			return o, err

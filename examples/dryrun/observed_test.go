@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // partial keeps the objects of some kinds of a dump, one a line.
@@ -107,12 +107,12 @@ func TestWhatACompleteInputLacksDoesNotExist(t *testing.T) {
 func TestTheDocumentedCommandIsComplete(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
-	require.Contains(t, string(readme), "\n"+manifest.KubectlGet()+" | go run ./examples/dryrun --complete\n")
+	require.Contains(t, string(readme), "\n"+decode.KubectlGet()+" | go run ./examples/dryrun --complete\n")
 	_, _, help := runDry(t, "", "--help")
-	require.Contains(t, help, manifest.KubectlGet())
+	require.Contains(t, help, decode.KubectlGet())
 	for _, k := range olmcore.Kinds() {
 		if len(k.ReadBy) > 0 {
-			require.Contains(t, manifest.KubectlGet(), k.Resource())
+			require.Contains(t, decode.KubectlGet(), k.Resource())
 		}
 	}
 }

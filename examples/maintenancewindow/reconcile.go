@@ -23,6 +23,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 const (
@@ -148,7 +149,7 @@ func (in Input) gains(p *v1alpha1.InstallPlan) (unread []string) {
 		}
 		o, fields := olmcore.NewObject(rbacv1.SchemeGroupVersion.WithKind(step.Resource.Kind)), map[string]any{}
 		err := json.Unmarshal([]byte(step.Resource.Manifest), &fields)
-		if err != nil || olmcore.FromMap(fields, o) != nil || o.GetName() != step.Resource.Name {
+		if err != nil || decode.FromMap(fields, o) != nil || o.GetName() != step.Resource.Name {
 			unread = append(unread, fmt.Sprintf("%s %s, which is in a bundle and not in the plan", step.Resource.Kind, step.Resource.Name))
 			continue
 		}

@@ -25,7 +25,7 @@ import (
 	"github.com/olmcore/olm/fake/chaos"
 	"github.com/olmcore/olm/fake/gen/walk"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // definition returns the CustomResourceDefinition.
@@ -33,9 +33,9 @@ func definition(t require.TestingT) []olmcore.Object {
 	f, err := os.Open("config/crd.yaml")
 	require.NoError(t, err)
 	defer func() { _ = f.Close() }()
-	read, err := manifest.Read(f.Name(), f)
+	read, err := decode.Read(f.Name(), f)
 	require.NoError(t, err)
-	objects, err := manifest.Distinct(read)
+	objects, err := decode.Distinct(read)
 	require.NoError(t, err)
 	return objects
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/olmcore/olm/controllers"
-	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Follow keeps the content's CatalogSources those of a cluster until ctx is done, and returns once it knows them all,
@@ -56,7 +56,7 @@ func (c *Content) changed(o any) {
 	if !ok {
 		return
 	}
-	typed, err := olmcore.Typed(u)
+	typed, err := decode.Typed(u)
 	source, ok := typed.(*v1alpha1.CatalogSource)
 	if err != nil || !ok { // its name is enough to show its packages
 		source = &v1alpha1.CatalogSource{}

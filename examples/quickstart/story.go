@@ -23,7 +23,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -194,11 +194,11 @@ func read(name string) ([]olmcore.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := manifest.Read(name, bytes.NewReader(text))
+	found, err := decode.Read(name, bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
-	return manifest.Distinct(found)
+	return decode.Distinct(found)
 }
 
 // create creates those objects of cluster.yaml that are of a kind.

@@ -17,6 +17,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/internal/operators"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // stepAttack: a tenant writes what he may in his namespace, to reach what he may not.
@@ -129,7 +130,7 @@ func attackWithPlan(h *History, r Choices) {
 	manifest := pick(r, evilManifests)
 	data, err := yaml.YAMLToJSON([]byte(manifest))
 	h.must(err)
-	o, err := olmcore.Decode(data)
+	o, err := decode.Decode(data)
 	h.must(err)
 	gvk := olmcore.GVKOf(o)
 	_ = fake.Edit(h.Cluster, attacker, p.Name, func(p *v1alpha1.InstallPlan) {

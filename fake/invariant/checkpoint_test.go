@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -30,15 +32,15 @@ type pausedOutcome struct {
 // reconcilePaused says something about a Pod with a label, unless it is paused, and
 // about a Node without one. forget leaves a field out of the Checkpoint.
 func reconcilePaused(forget string) func(in pausedInput) (pausedOutcome, error) {
-	cover := func(in *pausedInput, c *olmcore.Coverage) {
+	cover := func(in *pausedInput, c *checkpoint.Coverage) {
 		if forget != "Pod" {
-			olmcore.CoverObject(c, in.Pod)
+			checkpoint.CoverObject(c, in.Pod)
 		}
 		if forget != "Nodes" {
-			olmcore.CoverObjects(c, in.Nodes)
+			checkpoint.CoverObjects(c, in.Nodes.Items, in.Nodes.Complete)
 		}
 		if forget != "Paused" {
-			olmcore.CoverValue(c, in.Paused)
+			checkpoint.CoverValue(c, in.Paused)
 		}
 	}
 	return func(in pausedInput) (out pausedOutcome, err error) {
@@ -50,11 +52,11 @@ func reconcilePaused(forget string) func(in pausedInput) (pausedOutcome, error) 
 		if !in.Paused && in.Pod != nil && in.Pod.Labels["a"] == "b" || len(in.Nodes.Items) != 1 {
 			out.Diagnostics = append(out.Diagnostics, olmcore.Diagnostic{Reason: "Odd"})
 		}
-		c = olmcore.NewCoverage(in.Now, out.Result)
+		c = inputs.NewCoverage(in.Now, out.Result)
 		if cover(&in, &c); forget != "result" {
 			out.Checkpoint = c.Checkpoint()
 		} else {
-			c = olmcore.NewCoverage(in.Now, olmcore.Result{})
+			c = inputs.NewCoverage(in.Now, olmcore.Result{})
 			out.Checkpoint = c.Checkpoint()
 		}
 		return out, nil

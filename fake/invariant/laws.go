@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Func is a reconcile function, or one wrapped so that it returns its Result
@@ -198,7 +199,7 @@ func recordable(a olmcore.Action) error {
 	if err := json.Unmarshal(data, &decoded); err != nil {
 		return err
 	}
-	back, err := decoded.Action(beforeOf(a))
+	back, err := decode.Action(decoded, beforeOf(a))
 	if err != nil {
 		return err
 	}

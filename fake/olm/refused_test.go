@@ -21,6 +21,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -39,7 +40,7 @@ func (w *world) serveObjects(t *testing.T, image string, asProperties bool, obje
 			b.Properties = append(b.Properties, olmcore.Property{Type: resolution.PropertyBundleObject, Value: value})
 			continue
 		}
-		o, err := olmcore.Decode(data)
+		o, err := decode.Decode(data)
 		if err != nil {
 			o = &unstructured.Unstructured{Object: values}
 		}

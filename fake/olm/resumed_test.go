@@ -18,6 +18,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -231,7 +232,7 @@ func TestAnUpgradeThatOLMLeftAtAStoredVersionIsFinished(t *testing.T) {
 			require.Contains(t, plan.Status.Message, "removes version v1alpha1 that is listed as a stored version")
 
 			// OLM applies steps one by one.
-			version, err := olmcore.Decode([]byte(plan.Status.Plan[0].Resource.Manifest))
+			version, err := decode.Decode([]byte(plan.Status.Plan[0].Resource.Manifest))
 			require.NoError(t, err)
 			version.SetNamespace(namespace)
 			require.NoError(t, w.cluster.Create(version))

@@ -19,7 +19,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/yamljson"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 func builtin() map[string]Command {
@@ -92,7 +92,7 @@ func named(f func(c *fake.Cluster, namespace, name, rest string) error) func(*fa
 func (w *World) objects(files []string, input []byte) ([]olmcore.Object, error) {
 	var all []olmcore.Object
 	read := func(name string, r io.Reader) error {
-		found, err := manifest.Read(name, r)
+		found, err := decode.Read(name, r)
 		for _, o := range found {
 			all = append(all, o.Object)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/input"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -62,13 +63,13 @@ type Outcome struct {
 }
 
 // lists names the lists of the Input.
-func (in *Input) lists(v *olmcore.ListVisit) {
-	inside := olmcore.InNamespace(in.Namespace)
-	olmcore.VisitList(v, "Subscriptions", &in.Subscriptions, olmcore.Required, inside)
-	olmcore.VisitList(v, "InstallPlans", &in.InstallPlans, olmcore.Required, inside)
-	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Required, inside)
-	olmcore.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, olmcore.Required, inside)
-	olmcore.VisitList(v, "ConfigMaps", &in.ConfigMaps, olmcore.Required)
+func (in *Input) lists(v *inputs.ListVisit) {
+	inside := inputs.InNamespace(in.Namespace)
+	inputs.VisitList(v, "Subscriptions", &in.Subscriptions, inputs.Required, inside)
+	inputs.VisitList(v, "InstallPlans", &in.InstallPlans, inputs.Required, inside)
+	inputs.VisitList(v, "OperatorGroups", &in.OperatorGroups, inputs.Required, inside)
+	inputs.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, inputs.Required, inside)
+	inputs.VisitList(v, "ConfigMaps", &in.ConfigMaps, inputs.Required)
 }
 
 // validate returns an *olmcore.InputError if the Input breaks its contract.
@@ -82,7 +83,7 @@ func (in *Input) validate() error {
 			return &olmcore.InputError{Field: fmt.Sprintf("Resolution.Generated[%d]", i), Problem: "has no name or no spec"}
 		}
 	}
-	v := olmcore.ValidateLists()
+	v := inputs.ValidateLists()
 	in.lists(&v)
 	return cmp.Or(err, v.Err(), in.Config.Validate())
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/olmcore/olm/installplan/crvalidation"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // published returns the definitions of a bundle, and its example resources.
@@ -36,7 +37,7 @@ func published(t *testing.T, b realdata.Bundle) (definitions map[string]*apiexte
 				require.NoError(t, json.Unmarshal([]byte(text), &list))
 			}
 			for _, data := range list {
-				example, err := olmcore.Decode(data)
+				example, err := decode.Decode(data)
 				require.NoError(t, err)
 				examples = append(examples, example)
 			}

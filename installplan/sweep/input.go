@@ -15,6 +15,8 @@ import (
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/input"
+	"github.com/olmcore/olm/internal/checkpoint"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -60,17 +62,17 @@ type StepObjects struct {
 type Outcome = olmcore.Outcome
 
 // lists names the lists of the Input.
-func (in *Input) lists(v *olmcore.ListVisit) {
-	inside := olmcore.InNamespace(in.Namespace)
-	olmcore.VisitList(v, "Namespaces", &in.Namespaces, olmcore.Optional, named(in.Namespace))
-	olmcore.VisitList(v, "Subscriptions", &in.Subscriptions, olmcore.Required, inside)
-	olmcore.VisitList(v, "InstallPlans", &in.InstallPlans, olmcore.Required, inside)
-	olmcore.VisitList(v, "ConfigMaps", &in.ConfigMaps, olmcore.Optional, inside)
-	olmcore.VisitList(v, "OtherPlans", &in.OtherPlans, olmcore.Optional)
+func (in *Input) lists(v *inputs.ListVisit) {
+	inside := inputs.InNamespace(in.Namespace)
+	inputs.VisitList(v, "Namespaces", &in.Namespaces, inputs.Optional, named(in.Namespace))
+	inputs.VisitList(v, "Subscriptions", &in.Subscriptions, inputs.Required, inside)
+	inputs.VisitList(v, "InstallPlans", &in.InstallPlans, inputs.Required, inside)
+	inputs.VisitList(v, "ConfigMaps", &in.ConfigMaps, inputs.Optional, inside)
+	inputs.VisitList(v, "OtherPlans", &in.OtherPlans, inputs.Optional)
 }
 
 // named returns the Check that a Namespace has a name.
-func named(namespace string) olmcore.Check {
+func named(namespace string) inputs.Check {
 	return func(o olmcore.Object) (field, problem string) {
 		if o.GetName() == namespace {
 			return "", ""
@@ -80,27 +82,27 @@ func named(namespace string) olmcore.Check {
 }
 
 // cover adds to a Coverage everything on which the decision depends.
-func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
-	v := olmcore.CoverLists(c)
+func (in *Input) cover(c checkpoint.Coverage) checkpoint.Coverage {
+	v := inputs.CoverLists(c)
 	in.lists(&v)
 	c = v.Coverage()
-	olmcore.CoverValue(&c, in.Namespace)
-	olmcore.CoverValue(&c, len(in.Steps))
+	checkpoint.CoverValue(&c, in.Namespace)
+	checkpoint.CoverValue(&c, len(in.Steps))
 	for _, s := range in.Steps {
-		olmcore.CoverValue(&c, s.InstallPlan)
-		olmcore.CoverValue(&c, s.Unread)
-		olmcore.CoverObjects(&c, olmcore.Found(s.Objects...))
+		checkpoint.CoverValue(&c, s.InstallPlan)
+		checkpoint.CoverValue(&c, s.Unread)
+		checkpoint.CoverObjects(&c, s.Objects, true)
 	}
-	olmcore.CoverValue(&c, len(in.Lookups))
+	checkpoint.CoverValue(&c, len(in.Lookups))
 	for _, l := range in.Lookups {
 		var source corev1.ObjectReference
 		if l.CatalogSourceRef != nil {
 			source = *l.CatalogSourceRef
 		}
-		olmcore.CoverValue(&c, l.Path)
-		olmcore.CoverValue(&c, source)
+		checkpoint.CoverValue(&c, l.Path)
+		checkpoint.CoverValue(&c, source)
 	}
-	olmcore.CoverFunc(&c, in.Config, installplan.Config.Equal)
+	checkpoint.CoverFunc(&c, in.Config, installplan.Config.Equal)
 	return c
 }
 
@@ -121,7 +123,7 @@ func (in *Input) validate() error {
 			}
 		}
 	}
-	v := olmcore.ValidateLists()
+	v := inputs.ValidateLists()
 	in.lists(&v)
 	return cmp.Or(v.Err(), in.Config.Validate())
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -56,11 +57,11 @@ type Outcome struct {
 }
 
 // lists names the lists of the Input, whose Jobs and Pods are of a namespace.
-func (in *Input) lists(v *olmcore.ListVisit, namespace string) {
-	inside := olmcore.InNamespace(namespace)
-	olmcore.VisitList(v, "Jobs", &in.Jobs, olmcore.Required, inside)
-	olmcore.VisitList(v, "Pods", &in.Pods, olmcore.Optional, inside)
-	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Required)
+func (in *Input) lists(v *inputs.ListVisit, namespace string) {
+	inside := inputs.InNamespace(namespace)
+	inputs.VisitList(v, "Jobs", &in.Jobs, inputs.Required, inside)
+	inputs.VisitList(v, "Pods", &in.Pods, inputs.Optional, inside)
+	inputs.VisitList(v, "OperatorGroups", &in.OperatorGroups, inputs.Required)
 }
 
 // validate returns an *olmcore.InputError if the Input breaks its contract.
@@ -69,7 +70,7 @@ func (in *Input) validate() error {
 	if ref == nil || ref.Namespace == "" || ref.Name == "" {
 		return &olmcore.InputError{Field: "Lookup.catalogSourceRef", Problem: "has no namespace or no name"}
 	}
-	v := olmcore.ValidateLists()
+	v := inputs.ValidateLists()
 	in.lists(&v, ref.Namespace)
 	return cmp.Or(
 		input.Now(in.Now),

@@ -19,6 +19,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/resolution"
 )
@@ -176,7 +177,7 @@ func bundle(t testing.TB, pkg string, version int) []olmcore.Object {
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		data, err := yaml.YAMLToJSON([]byte(document))
 		require.NoError(t, err)
-		o, err := olmcore.Decode(data)
+		o, err := decode.Decode(data)
 		require.NoError(t, err)
 		objects = append(objects, o)
 	}

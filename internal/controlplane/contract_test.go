@@ -32,7 +32,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/internal/controlplane"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // strict makes the API server validate every write of a client strictly.
@@ -179,11 +179,11 @@ func export(ctx context.Context, live olmcore.Reader, objects []olmcore.Object) 
 }
 
 func read(text []byte) ([]olmcore.Object, error) {
-	found, err := manifest.Read("text", bytes.NewReader(text))
+	found, err := decode.Read("text", bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
-	return manifest.Distinct(found)
+	return decode.Distinct(found)
 }
 
 // requireAccepted: an API server takes each file that a plan writes, whole

@@ -37,6 +37,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 var packageManifests = schema.GroupVersionResource{Group: "packages.operators.coreos.com", Version: "v1", Resource: "packagemanifests"}
@@ -185,7 +186,7 @@ func manifestsOf(t testing.TB, dir string) (objects []olmcore.Object) {
 		for _, document := range strings.Split(string(text), "\n---\n") {
 			data, err := yaml.YAMLToJSON([]byte(document))
 			require.NoError(t, err)
-			o, err := olmcore.Decode(data)
+			o, err := decode.Decode(data)
 			require.NoError(t, err)
 			objects = append(objects, o)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/controlplane"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // history is every version of every object, as the writes of everybody left them.
@@ -42,7 +43,7 @@ func historyOf(t testing.TB, requests []controlplane.Request) history {
 		if !r.Writes() || r.Status.Code >= 300 || r.Object.Subresource != "" && r.Object.Subresource != "status" {
 			continue
 		}
-		o := decode(t, r.Answered)
+		o := decodeObject(t, r.Answered)
 		if o == nil || o.GetResourceVersion() == "" { // nothing was stored: the request was a dry run
 			continue
 		}
@@ -71,16 +72,16 @@ func completed(t testing.TB, metadata, before olmcore.Object) olmcore.Object {
 	whole["metadata"] = part["metadata"]
 	data, err := json.Marshal(whole)
 	require.NoError(t, err)
-	return decode(t, data)
+	return decodeObject(t, data)
 }
 
 // decode returns nil for what is no object: a Status, or nothing.
-func decode(t testing.TB, data []byte) olmcore.Object {
+func decodeObject(t testing.TB, data []byte) olmcore.Object {
 	var meta metav1.PartialObjectMetadata
 	if len(data) == 0 || json.Unmarshal(data, &meta) != nil || meta.Kind == "" || meta.Kind == "Status" || meta.Name == "" {
 		return nil
 	}
-	o, err := olmcore.Decode(data)
+	o, err := decode.Decode(data)
 	require.NoError(t, err)
 	return o
 }
@@ -141,7 +142,7 @@ func replay(t testing.TB, requests []controlplane.Request) {
 // replayOne returns what was compared, empty when the audit log does not tell what the write found.
 func replayOne(t testing.TB, h history, r controlplane.Request) string {
 	c := fake.NewCluster(time.Now())
-	written := decode(t, r.Answered)
+	written := decodeObject(t, r.Answered)
 	action, before := actionOf(t, h, r, written)
 	if action == nil {
 		return ""
@@ -198,7 +199,7 @@ func actionOf(t testing.TB, h history, r controlplane.Request, written olmcore.O
 	key := subject(r, r.Object.Name)
 	switch r.Verb {
 	case "create":
-		o := decode(t, r.Sent)
+		o := decodeObject(t, r.Sent)
 		if o == nil {
 			return nil, nil
 		}
@@ -238,7 +239,7 @@ func actionOf(t testing.TB, h history, r controlplane.Request, written olmcore.O
 		if uid != "" {
 			record.Target.UID = before.GetUID()
 		}
-		action, err := record.Action(before)
+		action, err := decode.Action(record, before)
 		require.NoError(t, err, r.URI)
 		return action, before
 	case "delete":

@@ -20,6 +20,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // documents reads the objects of a file of testdata.
@@ -29,7 +30,7 @@ func documents(t testing.TB, name string) (objects []olmcore.Object) {
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		data, err := yaml.YAMLToJSON([]byte(document))
 		require.NoError(t, err)
-		o, err := olmcore.Decode(data)
+		o, err := decode.Decode(data)
 		require.NoError(t, err, document)
 		objects = append(objects, o)
 	}
@@ -142,7 +143,7 @@ func sparse(t testing.TB, o olmcore.Object) map[string]any {
 func merge(t testing.TB, before olmcore.Object, patch map[string]any) olmcore.Action {
 	data, err := json.Marshal(patch)
 	require.NoError(t, err)
-	a, err := olmcore.Record{Verb: olmcore.VerbUpdate, Target: olmcore.RefOf(before).Unversioned(), Patch: data}.Action(before)
+	a, err := decode.Action(olmcore.Record{Verb: olmcore.VerbUpdate, Target: olmcore.RefOf(before).Unversioned(), Patch: data}, before)
 	require.NoError(t, err)
 	return a
 }

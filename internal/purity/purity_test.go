@@ -18,8 +18,8 @@ import (
 
 // pure are the packages whose functions see nothing but their arguments.
 var pure = []string{
-	"internal/apigroup", "internal/builtin",
-	"internal/plans", "internal/printable", "internal/spelling", "internal/terms", "internal/yamljson",
+	"internal/apigroup", "internal/builtin", "internal/checkpoint", "internal/inputs", "internal/jsonvalue", "internal/nilcheck",
+	"internal/plans", "internal/printable", "internal/ruletable", "internal/spelling", "internal/terms", "internal/yamljson",
 	"olmcore", "catalog", "subscription", "installplan", "csv",
 }
 
@@ -48,18 +48,40 @@ var forbiddenMethods = []string{"SetPhaseWithEvent", "SetPhaseWithEventIfChanged
 
 // reconcilers never import each other; only what is listed here may be imported from this module.
 var allowedModuleImports = map[string][]string{
-	"internal/apigroup":  {"olmcore"},
-	"internal/builtin":   nil,
-	"internal/plans":     {"olmcore"},
-	"internal/printable": nil,
-	"internal/terms":     {"olmcore"},
-	"internal/yamljson":  nil,
-	"internal/spelling":  nil,
-	"olmcore":            {"internal/printable", "internal/spelling", "internal/yamljson"}, // the latter for olmcore/manifest
-	"catalog":            {"internal/printable", "olmcore"},
-	"subscription":       {"internal/plans", "internal/printable", "internal/yamljson", "olmcore"},
-	"installplan":        {"internal/apigroup", "internal/builtin", "internal/plans", "internal/printable", "internal/yamljson", "olmcore"},
-	"csv":                {"internal/apigroup", "internal/builtin", "internal/printable", "internal/terms", "olmcore"},
+	"internal/apigroup":   {"olmcore"},
+	"internal/builtin":    nil,
+	"internal/checkpoint": {"internal/nilcheck"},
+	"internal/inputs":     {"internal/checkpoint", "internal/nilcheck", "olmcore"},
+	"internal/jsonvalue":  nil,
+	"internal/nilcheck":   nil,
+	"internal/plans":      {"olmcore"},
+	"internal/printable":  nil,
+	"internal/ruletable":  {"olmcore"},
+	"internal/terms":      {"olmcore"},
+	"internal/yamljson":   nil,
+	"internal/spelling":   nil,
+	// olmcore/decode needs spelling and yamljson.
+	"olmcore": {
+		"internal/checkpoint",
+		"internal/jsonvalue",
+		"internal/nilcheck",
+		"internal/printable",
+		"internal/spelling",
+		"internal/yamljson",
+	},
+	"catalog": {"internal/checkpoint", "internal/inputs", "internal/printable", "olmcore"},
+	"subscription": {
+		"internal/checkpoint", "internal/inputs", "internal/plans", "internal/printable", "internal/yamljson",
+		"olmcore", "olmcore/decode",
+	},
+	"installplan": {
+		"internal/apigroup", "internal/builtin", "internal/checkpoint", "internal/inputs", "internal/plans",
+		"internal/printable", "internal/ruletable", "internal/yamljson", "olmcore", "olmcore/decode",
+	},
+	"csv": {
+		"internal/apigroup", "internal/builtin", "internal/checkpoint", "internal/inputs", "internal/printable",
+		"internal/ruletable", "internal/terms", "olmcore", "olmcore/decode",
+	},
 }
 
 const module = "github.com/olmcore/olm/"

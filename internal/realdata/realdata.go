@@ -17,7 +17,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Dir returns the data folder, or skips the test.
@@ -135,7 +135,7 @@ func readBundles(t testing.TB, version, text string) []Bundle {
 				t.Fatal(err)
 			}
 			if bytes.Contains(content, []byte(text)) {
-				b.Objects = append(b.Objects, decode(t, file, content)...)
+				b.Objects = append(b.Objects, objectsIn(t, file, content)...)
 			}
 		}
 		if b.csv() == nil {
@@ -166,12 +166,12 @@ func Objects(t testing.TB, file string) []olmcore.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return decode(t, file, content)
+	return objectsIn(t, file, content)
 }
 
-func decode(t testing.TB, file string, content []byte) []olmcore.Object {
+func objectsIn(t testing.TB, file string, content []byte) []olmcore.Object {
 	t.Helper()
-	read, err := manifest.Read(file, bytes.NewReader(content))
+	read, err := decode.Read(file, bytes.NewReader(content))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // cache holds what informers and their indexes hold: each object decoded from the text that an API server sends, so
@@ -54,7 +55,7 @@ type sent struct {
 
 // received is the object as a client decodes and transforms it.
 func (c *cache) received(t sent) (olmcore.Object, error) {
-	o, err := olmcore.Blank(t.kind), error(nil)
+	o, err := decode.Blank(t.kind), error(nil)
 	if u, isMap := o.(*unstructured.Unstructured); isMap {
 		err = u.UnmarshalJSON(t.data)
 	} else {
@@ -173,7 +174,7 @@ func (c stored) Get(_ context.Context, gvk schema.GroupVersionKind, namespace, n
 	if o == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, name)
 	}
-	return olmcore.Typed(o)
+	return decode.Typed(o)
 }
 
 func (c stored) List(_ context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
@@ -201,7 +202,7 @@ func (c stored) List(_ context.Context, gvk schema.GroupVersionKind, namespace s
 	}
 	for n, o := range found {
 		var err error
-		if found[n], err = olmcore.Fitting(olmcore.Typed(o)); err != nil {
+		if found[n], err = olmcore.Fitting(decode.Typed(o)); err != nil {
 			return nil, err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // template is what the installation of one tenant's Subscriptions came to.
@@ -96,7 +97,7 @@ func (w *world) clone(t *template, namespace string) error {
 		renamed := t.renamed(values, namespace, texts).(map[string]any)
 		delete(renamed["metadata"].(map[string]any), "resourceVersion")
 		o := olmcore.NewObject(gvkOf(values))
-		if err := olmcore.FromMap(renamed, o); err != nil {
+		if err := decode.FromMap(renamed, o); err != nil {
 			return err
 		}
 		if d, is := o.(*appsv1.Deployment); is {
@@ -116,7 +117,7 @@ func (t *template) hash(d *appsv1.Deployment, namespace string, texts map[string
 		return "", err
 	}
 	var renamed appsv1.Deployment
-	if err := olmcore.FromMap(t.renamed(values, namespace, texts).(map[string]any), &renamed); err != nil {
+	if err := decode.FromMap(t.renamed(values, namespace, texts).(map[string]any), &renamed); err != nil {
 		return "", err
 	}
 	return olmcore.Hash(&renamed.Spec)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // server is an API server: a store, watches that deliver texts, and the counts of what it is asked for.
@@ -54,7 +55,7 @@ func (s *server) Do(ctx context.Context, a olmcore.Action) error {
 			return err
 		}
 		if target.ResourceVersion == "" || target.ResourceVersion == current.GetResourceVersion() {
-			if a, err = record.Action(current); err != nil {
+			if a, err = decode.Action(record, current); err != nil {
 				return err
 			}
 		}

@@ -28,6 +28,7 @@ import (
 	"github.com/olmcore/olm/internal/sample"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/component"
 )
@@ -266,7 +267,7 @@ func objectOf(t require.TestingT, name string) olmcore.Object {
 		"name": "x", "namespace": namespace, "uid": name, "resourceVersion": "1", "labels": map[string]any{labelKey: ""},
 	}})
 	require.NoError(t, err)
-	o, err := olmcore.Decode(data)
+	o, err := decode.Decode(data)
 	require.NoError(t, err)
 	return o
 }

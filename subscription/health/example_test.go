@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/health"
 )
@@ -54,11 +54,11 @@ status:
 
 // read returns a reader of the cluster.
 func read() (*olmcore.Snapshot, error) {
-	documents, err := manifest.Read("ops.yaml", strings.NewReader(cluster))
+	documents, err := decode.Read("ops.yaml", strings.NewReader(cluster))
 	if err != nil {
 		return nil, err
 	}
-	objects, err := manifest.Distinct(documents)
+	objects, err := decode.Distinct(documents)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -31,8 +32,8 @@ type Input struct {
 
 // validate returns an *olmcore.InputError for invalid fields that subscription.Assess does not check.
 func (in *Input) validate() error {
-	here := olmcore.InNamespace(in.Namespace)
-	if err := cmp.Or(olmcore.ValidateList("Deployments", in.Deployments, here), olmcore.ValidateList("Pods", in.Pods, here)); err != nil {
+	here := inputs.InNamespace(in.Namespace)
+	if err := cmp.Or(inputs.ValidateList("Deployments", in.Deployments, here), inputs.ValidateList("Pods", in.Pods, here)); err != nil {
 		return err
 	}
 	for i, h := range in.HeldBack {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/olmcore/olm/internal/yamljson"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
@@ -235,7 +236,7 @@ func objectOf(value json.RawMessage) (olmcore.Object, error) {
 			return nil, err
 		}
 	}
-	if o, err := olmcore.Decode(data); err == nil {
+	if o, err := decode.Decode(data); err == nil {
 		return o, nil
 	}
 	u := &unstructured.Unstructured{}

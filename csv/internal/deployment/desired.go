@@ -17,8 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/csv/internal/observed"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -31,7 +30,7 @@ const ConditionVariable = "OPERATOR_CONDITION_NAME"
 
 // Source contains the observed objects from which this package computes the health and the writes of Deployments.
 type Source struct {
-	observed.Operator
+	model.Operator
 	// Mount adds the certificate to the spec of a Deployment that needs one. It returns false if the certificate does not
 	// exist yet. Then the desired Deployment cannot be computed.
 	Mount func(deployment string, spec *appsv1.DeploymentSpec) bool
@@ -40,10 +39,10 @@ type Source struct {
 // ConfigOf returns the spec.config of the Subscription that installs a CSV, or nil if there is no such Subscription.
 // Like subscription.EffectiveConfig, it prefers a Subscription that has installed the CSV to one that is about to
 // install it. Among several Subscriptions, the oldest is used, then the first by name.
-func ConfigOf(c *owned.CSV, subscriptions []*v1alpha1.Subscription) *v1alpha1.SubscriptionConfig {
+func ConfigOf(c *model.CSV, subscriptions []*v1alpha1.Subscription) *v1alpha1.SubscriptionConfig {
 	var best *v1alpha1.Subscription
 	for _, s := range subscriptions {
-		if owned.IsInstalledBy(c, s) && (best == nil || comesBefore(c, s, best)) {
+		if model.IsInstalledBy(c, s) && (best == nil || comesBefore(c, s, best)) {
 			best = s
 		}
 	}
@@ -53,7 +52,7 @@ func ConfigOf(c *owned.CSV, subscriptions []*v1alpha1.Subscription) *v1alpha1.Su
 	return best.Spec.Config
 }
 
-func comesBefore(c *owned.CSV, a, b *v1alpha1.Subscription) bool {
+func comesBefore(c *model.CSV, a, b *v1alpha1.Subscription) bool {
 	if installs := a.Status.InstalledCSV == c.Name; installs != (b.Status.InstalledCSV == c.Name) {
 		return installs
 	}
@@ -68,7 +67,7 @@ func (s Source) copies(key string) bool { return !slices.Contains(s.ExcludedAnno
 //
 // Source: operator-lifecycle-manager pkg/controller/install/deployment.go.
 func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*appsv1.Deployment, error) {
-	labels := owned.By(s.CSV).Labels()
+	labels := model.OwnerOf(s.CSV).Labels()
 	labels[olmcore.LabelManaged] = "true"
 	for key, value := range entry.Label {
 		if _, ours := labels[key]; !ours {
@@ -161,11 +160,11 @@ const (
 // Health returns Healthy if all Deployments of the strategy are healthy. Otherwise it returns the State of the first
 // Deployment that is not healthy, and why it is not healthy.
 func (s Source) Health() (state State, why string) {
-	live := owned.ByName(s.Deployments, s.CSV.Namespace)
+	live := model.IndexByName(s.Deployments, s.CSV.Namespace)
 	specs := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for i := range specs {
 		d := live[specs[i].Name]
-		if d == nil || !owned.By(s.CSV).Owns(d.Labels) {
+		if d == nil || !model.OwnerOf(s.CSV).Owns(d.Labels) {
 			return Missing, "missing deployment with name=" + specs[i].Name
 		}
 		if state, why = readiness(d); state != Healthy {

@@ -16,8 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/olmcore/olm/csv/internal/chain"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -56,7 +55,7 @@ func (i Installation) Done() bool {
 // succeeded if its effect is observed. Otherwise the result of its last attempt determines whether it is retried.
 func (s Source) Install(tries Tries) Installation {
 	todo := Installation{Attempts: Attempts{}}
-	live := owned.ByName(s.Deployments, s.CSV.Namespace)
+	live := model.IndexByName(s.Deployments, s.CSV.Namespace)
 	specs := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for i := range specs {
 		want, err := s.desired(&specs[i], asMeant)
@@ -74,7 +73,7 @@ func (s Source) Install(tries Tries) Installation {
 		case have.DeletionTimestamp == nil:
 			write = update(have, want, s.Account)
 		default: // a new Deployment is created once this one is deleted
-			todo.RequeueAfter = owned.Wait(owned.Since(have.DeletionTimestamp, tries.Now), time.Minute)
+			todo.RequeueAfter = model.NextCheck(model.Since(have.DeletionTimestamp, tries.Now), time.Minute)
 			continue
 		}
 		if failed := todo.afterLastTry(write, tries); failed {
@@ -163,12 +162,12 @@ func (s Source) isInstalled(entry *v1alpha1.StrategyDeploymentSpec, live, want *
 }
 
 // ownedAlone reports whether a CSV owns a Deployment and no other CSV does.
-func ownedAlone(d *appsv1.Deployment, c *owned.CSV) bool {
+func ownedAlone(d *appsv1.Deployment, c *model.CSV) bool {
 	want, found := olmcore.OwnerReferenceTo(c), false
 	for _, r := range d.OwnerReferences {
 		if olmcore.SameOwnerReference(r, want) {
 			found = true
-		} else if owned.IsReference(r) {
+		} else if model.IsCSVReference(r) {
 			return false
 		}
 	}
@@ -185,7 +184,7 @@ func (s Source) create(want *appsv1.Deployment, as *corev1.ObjectReference) olmc
 
 // LabelComponents copies the component labels of a CSV to an object that is created for the CSV. The keys of these
 // labels start with olmcore.ComponentLabelPrefix.
-func LabelComponents(o olmcore.Object, c *owned.CSV) {
+func LabelComponents(o olmcore.Object, c *model.CSV) {
 	components := map[string]string{}
 	for key, value := range c.Labels {
 		if strings.HasPrefix(key, olmcore.ComponentLabelPrefix) {
@@ -205,29 +204,35 @@ func update(live, want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.A
 	after.Annotations, _ = olmcore.MergeLabels(after.Annotations, want.Annotations)
 	after.OwnerReferences = want.OwnerReferences
 	after.Spec = want.Spec
-	u := olmcore.UpdateOf(live, after, olmcore.Cause{Reason: ReasonInstall, Message: "deployment " + want.Name + " does not match this version"})
+	u := olmcore.UpdateOf(live, after, olmcore.Cause{
+		Reason: ReasonInstall, Message: "deployment " + want.Name + " does not match this version",
+	})
 	u.As = as
 	return u
 }
 
 // Removals returns the deletions of the CSV's Deployments that its strategy no longer contains. A Deployment belongs to
 // the CSV if its labels and an owner reference name the CSV.
-func Removals(c *owned.CSV, deployments []*appsv1.Deployment) []olmcore.Action {
-	declared := owned.Deployments(c)
-	return deleteEach(c, deployments, func(d *appsv1.Deployment) bool { return !declared.Has(d.Name) }, func(d *appsv1.Deployment) olmcore.Cause {
+func Removals(c *model.CSV, deployments []*appsv1.Deployment) []olmcore.Action {
+	declared := model.DeploymentNames(c)
+	isRemoved := func(d *appsv1.Deployment) bool { return !declared.Has(d.Name) }
+	return deleteEach(c, deployments, isRemoved, func(d *appsv1.Deployment) olmcore.Cause {
 		return olmcore.Cause{Reason: ReasonRemovedFromStrategy, Message: "the install strategy no longer contains deployment " + d.Name}
 	})
 }
 
 // Stop returns the deletions of the Deployments that only this CSV owns.
-func Stop(c *owned.CSV, deployments []*appsv1.Deployment, why olmcore.Cause) []olmcore.Action {
-	return deleteEach(c, deployments, func(d *appsv1.Deployment) bool { return ownedAlone(d, c) }, func(*appsv1.Deployment) olmcore.Cause { return why })
+func Stop(c *model.CSV, deployments []*appsv1.Deployment, why olmcore.Cause) []olmcore.Action {
+	isDeleted := func(d *appsv1.Deployment) bool { return ownedAlone(d, c) }
+	return deleteEach(c, deployments, isDeleted, func(*appsv1.Deployment) olmcore.Cause { return why })
 }
 
-func deleteEach(c *owned.CSV, deployments []*appsv1.Deployment, goes func(*appsv1.Deployment) bool, why func(*appsv1.Deployment) olmcore.Cause) []olmcore.Action {
+func deleteEach(
+	c *model.CSV, deployments []*appsv1.Deployment, goes func(*appsv1.Deployment) bool, why func(*appsv1.Deployment) olmcore.Cause,
+) []olmcore.Action {
 	var actions []olmcore.Action
 	for _, d := range deployments {
-		if d.DeletionTimestamp == nil && owned.Deployment(c, d) && goes(d) {
+		if d.DeletionTimestamp == nil && model.OwnsDeployment(c, d) && goes(d) {
 			actions = append(actions, Delete(d, why(d)))
 		}
 	}
@@ -253,8 +258,8 @@ func ByTarget(a, b olmcore.Action) int {
 // Conflict returns a message about a Deployment of the strategy that belongs to another owner, or an empty string if
 // there is none. A Deployment of a CSV that does not exist any more may be taken over. If adopt is true, a Deployment
 // without an owner may be taken over too.
-func Conflict(c *owned.CSV, relatives sets.Set[*owned.CSV], neighbours []*owned.CSV, deployments []*appsv1.Deployment, adopt bool) string {
-	live := owned.ByName(deployments, c.Namespace)
+func Conflict(c *model.CSV, relatives sets.Set[*model.CSV], neighbours []*model.CSV, deployments []*appsv1.Deployment, adopt bool) string {
+	live := model.IndexByName(deployments, c.Namespace)
 	specs := c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for i := range specs {
 		d := live[specs[i].Name]
@@ -262,14 +267,14 @@ func Conflict(c *owned.CSV, relatives sets.Set[*owned.CSV], neighbours []*owned.
 			continue
 		}
 		_, labelled := olmcore.OwnerOf(d.Labels)
-		if !labelled && !slices.ContainsFunc(d.OwnerReferences, owned.IsReference) {
+		if !labelled && !slices.ContainsFunc(d.OwnerReferences, model.IsCSVReference) {
 			if !adopt {
 				return fmt.Sprintf("deployment %s exists and is not managed by an operator", d.Name)
 			}
 			continue
 		}
 		for _, other := range neighbours {
-			if chain.IsNeighbour(c, other) && owned.By(other).Owns(d.Labels) && !relatives.Has(other) {
+			if model.IsNeighbour(c, other) && model.OwnerOf(other).Owns(d.Labels) && !relatives.Has(other) {
 				return fmt.Sprintf("deployment %s is owned by ClusterServiceVersion %s", d.Name, other.Name)
 			}
 		}

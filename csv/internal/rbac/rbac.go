@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -93,9 +93,10 @@ func Changed(old, next *rbacv1.ClusterRole) Granted {
 // bindings grant to a ServiceAccount of the CSV. Roles and bindings that belong to another CSV, even a predecessor, are
 // ignored, because they are deleted with that CSV.
 func Grants(
-	c *owned.CSV, roles []*rbacv1.Role, bindings []*rbacv1.RoleBinding, clusterRoles []*rbacv1.ClusterRole, clusterBindings []*rbacv1.ClusterRoleBinding,
+	c *model.CSV, roles []*rbacv1.Role, bindings []*rbacv1.RoleBinding,
+	clusterRoles []*rbacv1.ClusterRole, clusterBindings []*rbacv1.ClusterRoleBinding,
 ) func(Account) Granted {
-	named, clusterNamed := owned.ByName(roles, c.Namespace), owned.ByName(clusterRoles, "")
+	named, clusterNamed := model.IndexByName(roles, c.Namespace), model.IndexByName(clusterRoles, "")
 	clusterRules := func(name string) []rbacv1.PolicyRule {
 		role := clusterNamed[name]
 		if role == nil || belongsToAnother(c, &role.ObjectMeta) {
@@ -113,10 +114,10 @@ func Grants(
 		for _, b := range bindings {
 			role := named[b.RoleRef.Name]
 			switch {
-			case b.Namespace != c.Namespace || !a.IsBound(b.Subjects, b.Namespace) || owned.ByAnother(b.OwnerReferences, c.UID):
+			case b.Namespace != c.Namespace || !a.IsBound(b.Subjects, b.Namespace) || model.IsOwnedByAnother(b.OwnerReferences, c.UID):
 			case b.RoleRef.Kind == "ClusterRole":
 				g.namespace = append(g.namespace, clusterRules(b.RoleRef.Name)...)
-			case role != nil && !owned.ByAnother(role.OwnerReferences, c.UID):
+			case role != nil && !model.IsOwnedByAnother(role.OwnerReferences, c.UID):
 				g.namespace = append(g.namespace, role.Rules...)
 			}
 		}
@@ -125,12 +126,12 @@ func Grants(
 }
 
 // belongsToAnother reports whether a cluster-scoped object belongs to another CSV.
-func belongsToAnother(c *owned.CSV, m *metav1.ObjectMeta) bool {
+func belongsToAnother(c *model.CSV, m *metav1.ObjectMeta) bool {
 	owner, ok := olmcore.OwnerOf(m.Labels)
 	if ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
 		return owner.Namespace != c.Namespace || owner.Name != c.Name
 	}
-	return owned.ByAnother(m.OwnerReferences, c.UID)
+	return model.IsOwnedByAnother(m.OwnerReferences, c.UID)
 }
 
 // rulesOf returns the rules of a ClusterRole. If Kubernetes has not aggregated them yet, rulesOf returns the rules of

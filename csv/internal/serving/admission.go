@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -31,7 +31,7 @@ const (
 
 // ConfigurationNames returns the names of the admission webhook configurations of a CSV, in the order of its
 // descriptions. Conversion webhooks have no such configuration.
-func ConfigurationNames(c *owned.CSV) (validating, mutating []string) {
+func ConfigurationNames(c *model.CSV) (validating, mutating []string) {
 	for i := range c.Spec.WebhookDefinitions {
 		switch w := &c.Spec.WebhookDefinitions[i]; kindOf(w) {
 		case validatingKind:
@@ -128,7 +128,7 @@ func (f *facts) namespaces() (selector *metav1.LabelSelector, ok bool) {
 		return nil, false
 	}
 	if len(g.Spec.TargetNamespaces) > 0 {
-		return &metav1.LabelSelector{MatchLabels: map[string]string{owned.GroupLabelPrefix + string(g.UID): ""}}, true
+		return &metav1.LabelSelector{MatchLabels: map[string]string{model.GroupLabelPrefix + string(g.UID): ""}}, true
 	}
 	return g.Spec.Selector.DeepCopy(), true
 }
@@ -138,7 +138,7 @@ func (f *facts) namespaces() (selector *metav1.LabelSelector, ok bool) {
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
 func (f *facts) configuration(w *description, hash string, selector *metav1.LabelSelector, have olmcore.Object) olmcore.Object {
-	labels := owned.ByIncarnation(f.source.CSV).Labels()
+	labels := model.OwnerWithUID(f.source.CSV).Labels()
 	labels[labelGenerateName] = w.GenerateName
 	labels[labelHash] = hash
 	labels[olmcore.LabelManaged] = "true"

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/internal/apigroup"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -136,7 +136,7 @@ func (s claims) isOfChain(service *apiregistrationv1.APIService) bool {
 
 // isRelative reports whether a version of the same upgrade chain exists under a name.
 func (s claims) isRelative(name string) bool {
-	other, exists := owned.Find(s.source.Neighbours, s.source.CSV.Namespace, name)
+	other, exists := model.Find(s.source.Neighbours, s.source.CSV.Namespace, name)
 	return exists && !other.IsCopied() && s.source.Relatives.Has(other)
 }
 
@@ -152,7 +152,7 @@ func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, is
 	if isServed {
 		return ""
 	}
-	other := owned.ConflictingOwner(crd, s.source.CSV.Namespace, s.source.IsConfined)
+	other := model.ConflictingOwner(crd, s.source.CSV.Namespace, s.source.IsConfined)
 	if other.Name == "" {
 		other = s.neighbourOf(crd)
 	}
@@ -165,7 +165,7 @@ func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, is
 // neighbourOf returns a CSV of another operator of the namespace with which a CustomResourceDefinition was installed
 // too. Of several, it returns the first by name. It returns the zero value if there is none.
 func (s claims) neighbourOf(crd *apiextensionsv1.CustomResourceDefinition) (other types.NamespacedName) {
-	for _, key := range owned.Alongside(crd) {
+	for _, key := range model.InstalledAlongside(crd) {
 		isAnother := key.Namespace == s.source.CSV.Namespace && key.Name != s.source.CSV.Name &&
 			!s.isRelative(key.Name) && s.source.hasNeighbour(key.Name)
 		if isAnother && (other.Name == "" || key.Name < other.Name) {
@@ -177,13 +177,13 @@ func (s claims) neighbourOf(crd *apiextensionsv1.CustomResourceDefinition) (othe
 
 // isInstalledWith reports whether a CSV lists a CustomResourceDefinition as owned, and an InstallPlan recorded the
 // definition for it.
-func (s claims) isInstalledWith(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return c != nil && owned.Describes(c.Spec.CustomResourceDefinitions.Owned, crd.Name) && owned.CameWith(c, crd)
+func (s claims) isInstalledWith(c *model.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return c != nil && model.DescribesCRD(c.Spec.CustomResourceDefinitions.Owned, crd.Name) && model.IsInstalledWith(c, crd)
 }
 
 // predecessor returns the version that the CSV replaces, or nil if it does not exist in the namespace.
-func (s claims) predecessor() *owned.CSV {
-	p, exists := owned.Find(s.source.Neighbours, s.source.CSV.Namespace, s.source.CSV.Spec.Replaces)
+func (s claims) predecessor() *model.CSV {
+	p, exists := model.Find(s.source.Neighbours, s.source.CSV.Namespace, s.source.CSV.Spec.Replaces)
 	if !exists || p.IsCopied() {
 		return nil
 	}

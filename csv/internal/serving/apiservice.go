@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -32,8 +31,8 @@ func (a *api) service() string { return ServiceName(a.deployment) }
 
 // apisOf returns the group versions that a CSV owns, sorted by name. If a group version is described several times, the
 // first description counts.
-func apisOf(c *owned.CSV, live []*apiregistrationv1.APIService) []*api {
-	found, known := owned.ByName(live, ""), map[string]*api{}
+func apisOf(c *model.CSV, live []*apiregistrationv1.APIService) []*api {
+	found, known := model.IndexByName(live, ""), map[string]*api{}
 	for i := range c.Spec.APIServiceDefinitions.Owned {
 		d := &c.Spec.APIServiceDefinitions.Owned[i]
 		name := d.GetName()
@@ -64,7 +63,7 @@ func (s Clients) apis() []*api {
 //
 // Differs: OLM does not check the descriptions, and the API server rejects the APIService. This library checks them
 // before it writes.
-func ProblemOfAPIServices(c *owned.CSV) string {
+func ProblemOfAPIServices(c *model.CSV) string {
 	first := map[string]*v1alpha1.APIServiceDescription{}
 	for i := range c.Spec.APIServiceDefinitions.Owned {
 		d := &c.Spec.APIServiceDefinitions.Owned[i]
@@ -89,7 +88,7 @@ func syntaxProblem(i int, d *v1alpha1.APIServiceDescription) string {
 	switch {
 	case d.Group != "" && len(validation.IsDNS1123Subdomain(d.Group)) > 0:
 		return fmt.Sprintf("%s: group %q is not a DNS subdomain", field, d.Group)
-	case group.IsBuiltIn(d.Group):
+	case model.IsBuiltInAPIGroup(d.Group):
 		return fmt.Sprintf("%s: group %q belongs to Kubernetes or OLM; its APIs cannot be owned", field, d.Group)
 	case len(validation.IsDNS1035Label(d.Version)) > 0:
 		return fmt.Sprintf("%s: version %q is not a DNS label", field, d.Version)
@@ -120,7 +119,7 @@ func (s Clients) isAdoptable(service *apiregistrationv1.APIService) bool {
 	case owner.Name == s.CSV.Name:
 		return true
 	}
-	current, exists := owned.Find(s.Neighbours, owner.Namespace, owner.Name)
+	current, exists := model.Find(s.Neighbours, owner.Namespace, owner.Name)
 	if !exists {
 		return owner.Name == s.CSV.Spec.Replaces
 	}
@@ -150,7 +149,7 @@ func (s Clients) Conflict() string {
 }
 
 func (s Clients) hasNeighbour(name string) bool {
-	_, exists := owned.Find(s.Neighbours, s.CSV.Namespace, name)
+	_, exists := model.Find(s.Neighbours, s.CSV.Namespace, name)
 	return exists
 }
 

@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/model"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/internal/csvtest"
@@ -117,7 +117,7 @@ func installedAPI() internalserving.Clients {
 		Data: map[string][]byte{"tls.crt": namedAuthority("leaf"), "tls.key": []byte("key"), "olmCAKey": newCA},
 	}
 	secret.Annotations = map[string]string{"olmcahash": hashOf(newCA)}
-	return internalserving.Clients{Certificates: trustedBundles{"cool": newCA}, Operator: observed.Operator{
+	return internalserving.Clients{Certificates: trustedBundles{"cool": newCA}, Operator: model.Operator{
 		CSV: c, Now: csvtest.Now, Group: csvtest.Group(), Neighbours: []*v1alpha1.ClusterServiceVersion{predecessor},
 		APIServices: []*apiregistrationv1.APIService{liveAPI()},
 		Objects: &serving.Objects{

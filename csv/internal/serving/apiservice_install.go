@@ -15,7 +15,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -97,7 +97,7 @@ func (a *api) bundle(namespace string) []byte {
 }
 
 func (s Clients) labels() map[string]string {
-	labels := owned.ByIncarnation(s.CSV).Labels()
+	labels := model.OwnerWithUID(s.CSV).Labels()
 	labels[olmcore.LabelManaged] = "true"
 	return labels
 }
@@ -115,7 +115,7 @@ func (a *api) calls(namespace string) bool {
 // isRight reports whether the live APIService has all desired fields, except the caBundle.
 func (s Clients) isRight(a *api) bool {
 	ref := a.live.Spec.Service
-	return owned.ByIncarnation(s.CSV).Owns(a.live.Labels) && a.live.Labels[olmcore.LabelManaged] == "true" &&
+	return model.OwnerWithUID(s.CSV).Owns(a.live.Labels) && a.live.Labels[olmcore.LabelManaged] == "true" &&
 		a.calls(s.CSV.Namespace) && *cmp.Or(ref.Port, new(int32(defaultPort))) == a.port && !a.live.Spec.InsecureSkipTLSVerify
 }
 
@@ -126,7 +126,7 @@ func removedAPIs(f *facts) (actions []olmcore.Action) {
 	for _, service := range s.APIServices {
 		isDescription := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == service.Name }
 		described := slices.ContainsFunc(s.CSV.Spec.APIServiceDefinitions.Owned, isDescription)
-		if described || service.DeletionTimestamp != nil || !owned.ByIncarnation(s.CSV).Owns(service.Labels) {
+		if described || service.DeletionTimestamp != nil || !model.OwnerWithUID(s.CSV).Owns(service.Labels) {
 			continue
 		}
 		remove := olmcore.DeleteOf(service, olmcore.Cause{
@@ -147,7 +147,7 @@ func removedAPIs(f *facts) (actions []olmcore.Action) {
 type LegacyNames struct{ Service, Certificate, Delegator, Reader string }
 
 // LegacyNamesOf returns one LegacyNames for each APIService that a CSV owns.
-func LegacyNamesOf(c *owned.CSV) []LegacyNames {
+func LegacyNamesOf(c *model.CSV) []LegacyNames {
 	var names []LegacyNames
 	for _, a := range apisOf(c, nil) {
 		names = append(names, a.legacyNames())
@@ -176,7 +176,7 @@ func (s Clients) legacy(a *api) []olmcore.Action {
 	found = collect(found, s.Objects.RoleBindings.Items, metav1.NamespaceSystem, names.Reader)
 	var actions []olmcore.Action
 	for _, o := range found {
-		if o.GetDeletionTimestamp() != nil || !owned.ByIncarnation(s.CSV).Owns(o.GetLabels()) {
+		if o.GetDeletionTimestamp() != nil || !model.OwnerWithUID(s.CSV).Owns(o.GetLabels()) {
 			continue
 		}
 		why := "an old version of OLM created it for APIService " + a.name + ", and it is no longer used"
@@ -188,7 +188,7 @@ func (s Clients) legacy(a *api) []olmcore.Action {
 }
 
 func collect[T olmcore.Object](found []olmcore.Object, items []T, namespace, name string) []olmcore.Object {
-	if o, ok := owned.Find(items, namespace, name); ok {
+	if o, ok := model.Find(items, namespace, name); ok {
 		found = append(found, o)
 	}
 	return found

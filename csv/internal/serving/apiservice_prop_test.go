@@ -18,7 +18,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"pgregory.net/rapid"
 
-	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/model"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake/gen"
@@ -50,7 +50,7 @@ func inputOf(s internalserving.Clients) input {
 }
 
 func (in *input) source() internalserving.Clients {
-	return internalserving.Clients{Certificates: in.Bundles, Operator: observed.Operator{
+	return internalserving.Clients{Certificates: in.Bundles, Operator: model.Operator{
 		Now: in.Now, CSV: in.CSV, Group: csvtest.Group(), Neighbours: in.Neighbours, APIServices: in.APIServices, Definitions: in.Definitions, Objects: &in.Serving,
 		Deployments:     in.Deployments,
 		ServiceAccounts: in.ServiceAccounts, ServedAPIs: in.ServedAPIs,

@@ -13,7 +13,6 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
-
 	"github.com/olmcore/olm/internal/csvtest"
 )
 

@@ -13,7 +13,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -30,7 +30,7 @@ type Client struct {
 // Clients contains the observed objects from which this package computes the health and the writes of the clients of a
 // CSV: the admission webhooks, CRD conversions and APIServices that it describes. The zero value has no clients.
 type Clients struct {
-	observed.Operator
+	model.Operator
 	// Certificates contains the Certificates of the CSV. If it is nil, no Deployment has a certificate.
 	Certificates interface {
 		// Trust returns the caBundle that a client of a Deployment should have. have is its current caBundle, or nil. The

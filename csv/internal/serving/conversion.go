@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -41,7 +41,7 @@ func (f *facts) callsPredecessor(crd *apiextensionsv1.CustomResourceDefinition) 
 		f.calledBy(config) || f.source.notOurs(crd) != "" {
 		return false
 	}
-	converter := owned.Converter(crd)
+	converter := model.Converter(crd)
 	return converter.Namespace == f.source.CSV.Namespace && converter.Name != f.source.CSV.Name ||
 		f.source.CSV.Status.Phase == v1alpha1.CSVPhaseInstalling
 }
@@ -59,18 +59,18 @@ func (f *facts) callsPredecessor(crd *apiextensionsv1.CustomResourceDefinition) 
 // Differs: OLM changes the conversion of every CRD that a CSV lists as owned.
 func (s Clients) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 	config := clientConfig(crd)
-	others := owned.Alongside(crd)
+	others := model.InstalledAlongside(crd)
 	isNext := func(key types.NamespacedName) bool {
 		return key.Namespace == s.CSV.Namespace && key.Name != s.CSV.Spec.Replaces && !s.isPrescribed()
 	}
 	owners := slices.DeleteFunc(slices.Clone(others), isNext)
 	coOwner := coOwnerOf(s, crd)
 	switch {
-	case owned.CameWith(s.CSV, crd) && coOwner.Name != "" && !isAllowed(s, crd):
+	case model.IsInstalledWith(s.CSV, crd) && coOwner.Name != "" && !isAllowed(s, crd):
 		return fmt.Sprintf("CRD %s was also installed with ClusterServiceVersion %s; "+
 			"to allow the conversion, a cluster administrator can run: %s",
 			crd.Name, coOwner, allowConversionCommand(s.CSV, crd.Name))
-	case owned.CameWith(s.CSV, crd):
+	case model.IsInstalledWith(s.CSV, crd):
 		return ""
 	case len(owners) > 0:
 		first := slices.MinFunc(owners, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
@@ -96,13 +96,13 @@ func coOwnerOf(s Clients, crd *apiextensionsv1.CustomResourceDefinition) types.N
 	if config != nil && config.Service != nil && config.Service.Namespace == s.CSV.Namespace {
 		return types.NamespacedName{}
 	}
-	return owned.ConflictingOwner(crd, s.CSV.Namespace, s.isPrescribed())
+	return model.ConflictingOwner(crd, s.CSV.Namespace, s.isPrescribed())
 }
 
 // allowConversionCommand returns the command with which a cluster administrator lets a CSV change the conversion of a
 // CRD.
-func allowConversionCommand(c *owned.CSV, crd string) string {
-	return fmt.Sprintf("kubectl annotate crd %s %s=%s/%s --overwrite", crd, owned.AnnotationConvertedBy, c.Namespace, c.Name)
+func allowConversionCommand(c *model.CSV, crd string) string {
+	return fmt.Sprintf("kubectl annotate crd %s %s=%s/%s --overwrite", crd, model.AnnotationConvertedBy, c.Namespace, c.Name)
 }
 
 // isAllowed reports whether olmcore/converted-by on a CRD lets this CSV change its conversion. The annotation must name
@@ -110,7 +110,7 @@ func allowConversionCommand(c *owned.CSV, crd string) string {
 // namespace, because versions of an upgrade chain can be skipped. Only a cluster administrator, or the controller when
 // it changes the conversion, writes the annotation. Tenants cannot.
 func isAllowed(s Clients, crd *apiextensionsv1.CustomResourceDefinition) bool {
-	by := owned.Converter(crd)
+	by := model.Converter(crd)
 	return by.Name != "" && by.Namespace == s.CSV.Namespace &&
 		(by.Name == s.CSV.Name || by.Name == s.CSV.Spec.Replaces || !s.isPrescribed())
 }
@@ -118,7 +118,7 @@ func isAllowed(s Clients, crd *apiextensionsv1.CustomResourceDefinition) bool {
 // isKept reports whether a CRD without a record already calls this CSV's operator. Its conversion stays as it is,
 // except for the caBundle.
 func isKept(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return len(owned.Alongside(crd)) == 0 && f.calledBy(clientConfig(crd))
+	return len(model.InstalledAlongside(crd)) == 0 && f.calledBy(clientConfig(crd))
 }
 
 // isPrescribed reports whether the OperatorGroup names the ServiceAccount that writes.
@@ -133,7 +133,7 @@ func (s Clients) isPrescribed() bool {
 // server from trusting this operator.
 func mayFollow(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	isHere := func(key types.NamespacedName) bool { return key.Namespace == f.source.CSV.Namespace }
-	return f.source.notOurs(crd) == "" || isKept(f, crd) || !f.source.isPrescribed() && slices.ContainsFunc(owned.Converters(crd), isHere)
+	return f.source.notOurs(crd) == "" || isKept(f, crd) || !f.source.isPrescribed() && slices.ContainsFunc(model.Converters(crd), isHere)
 }
 
 // conversions returns the writes that set the conversions of CRDs. If one of them is not possible, it returns a problem
@@ -181,10 +181,10 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 		return nil, "" // must not be set yet
 	}
 	same := semantic.DeepEqual(defaulted(crd.Spec.Conversion), want)
-	isMarked := crd.Annotations[owned.AnnotationConvertedBy] != ""
+	isMarked := crd.Annotations[model.AnnotationConvertedBy] != ""
 	problem := f.source.notOurs(crd)
 	switch {
-	case same && (!isMarked || problem != "" || owned.IsConverter(f.source.CSV, crd)):
+	case same && (!isMarked || problem != "" || model.IsConverter(f.source.CSV, crd)):
 		return nil, ""
 	case problem != "" && isKept(f, crd):
 		return nil, ""
@@ -195,7 +195,7 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 	if !same {
 		after.Spec.Conversion = want
 	}
-	metav1.SetMetaDataAnnotation(&after.ObjectMeta, owned.AnnotationConvertedBy, f.source.CSV.Namespace+"/"+f.source.CSV.Name)
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, model.AnnotationConvertedBy, f.source.CSV.Namespace+"/"+f.source.CSV.Name)
 	why := "the conversion of CRD " + name + " does not match its description in ClusterServiceVersion " + f.source.CSV.Name
 	return olmcore.UpdateOf(crd, after, olmcore.Cause{Reason: ReasonInstall, Message: why}), ""
 }
@@ -242,7 +242,7 @@ func defaulted(have *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.
 
 // IsConverted reports whether the conversion webhook of a CRD calls the Service of a Deployment of the CSV. It includes
 // Deployments that no webhook description names.
-func IsConverted(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
+func IsConverted(c *model.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	conversion := crd.Spec.Conversion
 	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil || conversion.Webhook.ClientConfig.Service == nil {
 		return false
@@ -253,11 +253,11 @@ func IsConverted(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bo
 	})
 }
 
-// Unconverted returns a copy of a CRD with the conversion strategy None, and without owned.AnnotationConvertedBy.
+// Unconverted returns a copy of a CRD with the conversion strategy None, and without model.AnnotationConvertedBy.
 func Unconverted(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	after := crd.DeepCopy()
 	after.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-	delete(after.Annotations, owned.AnnotationConvertedBy)
+	delete(after.Annotations, model.AnnotationConvertedBy)
 	return after
 }
 
@@ -272,7 +272,7 @@ func revertedConversions(f *facts) (actions []olmcore.Action) {
 		described.Insert(s.CSV.Spec.WebhookDefinitions[i].ConversionCRDs...)
 	}
 	for _, crd := range s.CRDs {
-		if !described.Has(crd.Name) && crd.DeletionTimestamp == nil && owned.IsConverter(s.CSV, crd) && IsConverted(s.CSV, crd) {
+		if !described.Has(crd.Name) && crd.DeletionTimestamp == nil && model.IsConverter(s.CSV, crd) && IsConverted(s.CSV, crd) {
 			actions = append(actions, olmcore.UpdateOf(crd, Unconverted(crd), olmcore.Cause{
 				Reason:  ReasonRemovedFromSpec,
 				Message: "ClusterServiceVersion " + s.CSV.Name + " no longer describes the conversion of CRD " + crd.Name,

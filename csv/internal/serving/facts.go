@@ -11,7 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
@@ -62,10 +62,10 @@ func (f *facts) from(o olmcore.Object) origin {
 // factsOf returns the facts of a Source.
 func factsOf(s Clients) *facts {
 	if s.CSV == nil {
-		s.CSV = &owned.CSV{} // it describes no clients
+		s.CSV = &model.CSV{} // it describes no clients
 	}
 	f := &facts{
-		source: s, services: map[string]string{}, crds: owned.ByName(s.CRDs, ""),
+		source: s, services: map[string]string{}, crds: model.IndexByName(s.CRDs, ""),
 		apis: s.apis(), desired: map[olmcore.Key]origin{}, named: map[olmcore.Key]olmcore.Object{}, made: map[origin][]olmcore.Object{},
 	}
 	for _, name := range DeploymentNames(s.CSV) {
@@ -86,7 +86,7 @@ func factsOf(s Clients) *facts {
 	}
 	slices.SortFunc(f.all, func(a, b olmcore.Object) int { return olmcore.RefOf(a).Compare(olmcore.RefOf(b)) })
 	for _, o := range f.all {
-		if !owned.ByIncarnation(s.CSV).Owns(o.GetLabels()) {
+		if !model.OwnerWithUID(s.CSV).Owns(o.GetLabels()) {
 			continue
 		}
 		f.own = append(f.own, o)
@@ -140,11 +140,11 @@ func kindOf(w *description) string {
 // nameOf returns the name of the configuration of a description.
 //
 // Differs: OLM lets the API server choose a name, so two managers, or one with a stale cache, create two.
-func nameOf(c *owned.CSV, w *description) string {
+func nameOf(c *model.CSV, w *description) string {
 	return w.GenerateName + "-" + olmcore.NameSuffix(10, c.Namespace, c.Name, string(c.UID), w.GenerateName, kindOf(w))
 }
 
-func keyOf(c *owned.CSV, w *description) olmcore.Key {
+func keyOf(c *model.CSV, w *description) olmcore.Key {
 	return olmcore.Key{Group: admissionregistrationv1.GroupName, Kind: kindOf(w), Name: nameOf(c, w)}
 }
 
@@ -180,7 +180,7 @@ func (f *facts) calledBy(config *apiextensionsv1.WebhookClientConfig) bool {
 
 // converted returns the CRDs that Deployments of this CSV convert and whose caBundle it may update, sorted by name.
 func (f *facts) converted() []olmcore.Object {
-	described := owned.OwnedCRDs(f.source.CSV)
+	described := model.OwnedCRDNames(f.source.CSV)
 	for i := range f.source.CSV.Spec.WebhookDefinitions {
 		described.Insert(f.source.CSV.Spec.WebhookDefinitions[i].ConversionCRDs...)
 	}

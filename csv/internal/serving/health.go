@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 )
 
 // State is the health of the clients of a CSV.
@@ -166,7 +166,7 @@ func (s Clients) DisruptedFor() time.Duration {
 // Differs: only the Pods of the Deployment behind this APIService are considered. The time starts with the disruption
 // of the Pod, not with its creation.
 func (s Clients) disruptedFor(a *api) time.Duration {
-	d, exists := owned.Find(s.Deployments, s.CSV.Namespace, a.deployment)
+	d, exists := model.Find(s.Deployments, s.CSV.Namespace, a.deployment)
 	if !exists || s.Objects == nil || !isDegraded(d) {
 		return 0
 	}
@@ -177,10 +177,10 @@ func (s Clients) disruptedFor(a *api) time.Duration {
 	var left time.Duration
 	for _, p := range s.Objects.Pods.Items {
 		if p.Namespace == s.CSV.Namespace && selector.Matches(labels.Set(p.Labels)) && isStartingOrStopping(p) {
-			left = max(left, disruptionLimit-owned.Since(disruptedSince(p), s.Now))
+			left = max(left, disruptionLimit-model.Since(disruptedSince(p), s.Now))
 		}
 	}
-	return min(left, disruptionLimit-owned.Since(unavailable(a.live), s.Now))
+	return min(left, disruptionLimit-model.Since(unavailable(a.live), s.Now))
 }
 
 // isDegraded reports whether a Deployment has unavailable Pods, or Pods of an old spec.

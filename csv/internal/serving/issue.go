@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -80,7 +80,7 @@ func issueOf(s Clients, a *api) error {
 // checkReference checks the Service and the APIService's reference to it. It returns the hashes of the authorities that
 // the APIService trusts.
 func checkReference(s Clients, a *api) (trusted sets.Set[string], err error) {
-	_, exists := owned.Find(s.Objects.Services.Items, s.CSV.Namespace, a.service())
+	_, exists := model.Find(s.Objects.Services.Items, s.CSV.Namespace, a.service())
 	bundle := s.Memory.Bundle(a.live.Spec.CABundle)
 	switch {
 	case !exists && s.Objects.Services.Complete:
@@ -100,7 +100,7 @@ func checkReference(s Clients, a *api) (trusted sets.Set[string], err error) {
 // checkCertificate checks the Secret, and the Deployment that serves with it.
 func checkCertificate(s Clients, a *api, trusted sets.Set[string]) (*appsv1.Deployment, error) {
 	name := CertificateName(a.deployment)
-	secret, exists := owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, name)
+	secret, exists := model.Find(s.Objects.Secrets.Items, s.CSV.Namespace, name)
 	if exists {
 		// An authority may consist of several certificates. It is trusted if all of them are trusted.
 		ca := secret.Data[serving.CAKey]
@@ -117,7 +117,7 @@ func checkCertificate(s Clients, a *api, trusted sets.Set[string]) (*appsv1.Depl
 	case exists && !trusted.Has(secret.Annotations[annotationCAHash]):
 		return nil, fmt.Errorf("secret %s CA cert hash does not match expected", name)
 	}
-	d, exists := owned.Find(s.Deployments, s.CSV.Namespace, a.deployment)
+	d, exists := model.Find(s.Deployments, s.CSV.Namespace, a.deployment)
 	switch {
 	case !exists:
 		return nil, notFound(appsv1.GroupName, "deployment", a.deployment)
@@ -133,7 +133,7 @@ func checkRights(s Clients, a *api, d *appsv1.Deployment) error {
 	name := CertificateName(a.deployment)
 	o := s.Objects
 	account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
-	if _, exists := owned.Find(s.ServiceAccounts, namespace, account); !exists {
+	if _, exists := model.Find(s.ServiceAccounts, namespace, account); !exists {
 		return accountError{notFound("", "serviceaccount", account)}
 	}
 	return cmp.Or(
@@ -147,7 +147,7 @@ func checkRights(s Clients, a *api, d *appsv1.Deployment) error {
 // missing returns an error if a list that was read contains no object with one of the names.
 func missing[T olmcore.Object](list olmcore.Observed[T], group, kind, namespace string, names ...string) error {
 	for _, name := range names {
-		if _, exists := owned.Find(list.Items, namespace, name); exists {
+		if _, exists := model.Find(list.Items, namespace, name); exists {
 			return nil
 		}
 	}

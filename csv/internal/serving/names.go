@@ -9,14 +9,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // Names returns the sorted names of the Deployments that serve webhooks or APIs. A Deployment is included if the
 // install strategy contains it, and an owned APIService or a webhook description names it.
-func DeploymentNames(c *owned.CSV) []string {
-	declared := owned.Deployments(c)
+func DeploymentNames(c *model.CSV) []string {
+	declared := model.DeploymentNames(c)
 	var names []string
 	for _, d := range c.Spec.APIServiceDefinitions.Owned {
 		names = append(names, d.DeploymentName)

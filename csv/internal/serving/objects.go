@@ -19,20 +19,20 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // isClaimable reports whether an existing object of the namespace may be taken over, because it was created for a CSV.
 func isClaimable(o metav1.Object) bool {
-	return slices.ContainsFunc(o.GetOwnerReferences(), owned.IsReference)
+	return slices.ContainsFunc(o.GetOwnerReferences(), model.IsCSVReference)
 }
 
 // claimed returns the metadata of an object with this CSV as the only CSV among its owners, and reports whether it
 // changed.
 func (s *Backends) claimed(o metav1.ObjectMeta) (after metav1.ObjectMeta, changed bool) {
 	ours := olmcore.OwnerReferenceTo(s.CSV)
-	owners := append(slices.DeleteFunc(slices.Clone(o.OwnerReferences), owned.IsReference), ours)
+	owners := append(slices.DeleteFunc(slices.Clone(o.OwnerReferences), model.IsCSVReference), ours)
 	if len(owners) != len(o.OwnerReferences) || !slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return olmcore.SameOwnerReference(r, ours) }) {
 		o.OwnerReferences, changed = owners, true
 	}
@@ -52,7 +52,7 @@ func (s *Backends) meta(name string) metav1.ObjectMeta {
 // outsideMeta returns the metadata of a new object outside the namespace. It has owner labels, because an owner
 // reference to the CSV is not possible there.
 func (s *Backends) outsideMeta(namespace, name string) metav1.ObjectMeta {
-	labels := owned.ByIncarnation(s.CSV).Labels()
+	labels := model.OwnerWithUID(s.CSV).Labels()
 	labels[olmcore.LabelManaged] = "true"
 	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels}
 }
@@ -161,7 +161,7 @@ func (s *Backends) service(deployment string, spec *appsv1.DeploymentSpec) (olmc
 	if spec.Selector != nil {
 		selector = spec.Selector.MatchLabels
 	}
-	live, found := owned.Find(s.Objects.Services.Items, s.CSV.Namespace, name)
+	live, found := model.Find(s.Objects.Services.Items, s.CSV.Namespace, name)
 	switch {
 	case !found:
 		return s.create(&corev1.Service{
@@ -210,7 +210,7 @@ func (s *Backends) role(deployment string) (olmcore.Action, string) {
 		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"},
 			ResourceNames: []string{name}}},
 	}
-	live, found := owned.Find(s.Objects.Roles.Items, s.CSV.Namespace, name)
+	live, found := model.Find(s.Objects.Roles.Items, s.CSV.Namespace, name)
 	switch {
 	case !found:
 		return s.create(want, ReasonInstall, "role "+name+" does not exist"), ""
@@ -228,7 +228,7 @@ func (s *Backends) role(deployment string) (olmcore.Action, string) {
 
 func (s *Backends) roleBinding(deployment, account string) (olmcore.Action, string) {
 	name := CertificateName(deployment)
-	live, found := owned.Find(s.Objects.RoleBindings.Items, s.CSV.Namespace, name)
+	live, found := model.Find(s.Objects.RoleBindings.Items, s.CSV.Namespace, name)
 	want := &rbacv1.RoleBinding{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"}, ObjectMeta: s.meta(name),
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
@@ -290,7 +290,7 @@ func IsBindingOf(subjects []rbacv1.Subject, namespace string) bool {
 func choose[T olmcore.Object](live []T, inNamespace string, names []string, isOurs func(T) bool) (ours T, name string) {
 	var free string
 	for _, candidate := range names {
-		o, found := owned.Find(live, inNamespace, candidate)
+		o, found := model.Find(live, inNamespace, candidate)
 		switch {
 		case found && isOurs(o):
 			return o, candidate
@@ -306,7 +306,7 @@ func choose[T olmcore.Object](live []T, inNamespace string, names []string, isOu
 // installed again.
 func (s *Backends) labelled(have, want map[string]string) (labels map[string]string, changed bool) {
 	labels, changed = olmcore.MergeLabels(have, want)
-	isOLMs := have[olmcore.LabelManaged] == "true" && owned.ByIncarnation(s.CSV).Owns(have)
+	isOLMs := have[olmcore.LabelManaged] == "true" && model.OwnerWithUID(s.CSV).Owns(have)
 	return labels, changed && (!isOLMs || s.isBeingInstalled())
 }
 

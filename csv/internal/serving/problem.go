@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 )
 
 // description is the description of one webhook in a CSV.
@@ -37,7 +37,7 @@ func port(p int32) int32 { return cmp.Or(p, defaultPort) }
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
 // Differs: before an installation, OLM checks only for repeated names and forbidden rules. It retries the installation
 // of other invalid webhooks endlessly. This library rejects all invalid descriptions.
-func ProblemOfWebhooks(c *owned.CSV) string {
+func ProblemOfWebhooks(c *model.CSV) string {
 	descriptions := c.Spec.WebhookDefinitions
 	if len(descriptions) == 0 {
 		return ""
@@ -49,7 +49,7 @@ func ProblemOfWebhooks(c *owned.CSV) string {
 		}
 		seen.Insert(descriptions[i].GenerateName)
 	}
-	deployments := owned.Deployments(c)
+	deployments := model.DeploymentNames(c)
 	for i := range descriptions {
 		w := &descriptions[i]
 		if problem := cmp.Or(forbidden(w), unknownDeployment(w, deployments), malformed(w)); problem != "" {
@@ -225,7 +225,7 @@ func reviewVersionsProblem(versions []string) string {
 }
 
 // servicesProblem returns a message about a Deployment whose Service name is invalid, or is that of another Deployment.
-func servicesProblem(c *owned.CSV) string {
+func servicesProblem(c *model.CSV) string {
 	first := map[string]string{}
 	for _, deployment := range DeploymentNames(c) {
 		service := ServiceName(deployment)
@@ -241,7 +241,7 @@ func servicesProblem(c *owned.CSV) string {
 }
 
 // portsProblem returns a message about a Service port with two different target ports.
-func portsProblem(c *owned.CSV) string {
+func portsProblem(c *model.CSV) string {
 	type key struct {
 		deployment string
 		port       int32
@@ -270,8 +270,8 @@ func portsProblem(c *owned.CSV) string {
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
 // Differs: OLM accepts a CSV without install modes.
-func conversionProblem(c *owned.CSV) string {
-	ours, by := owned.OwnedCRDs(c), map[string]*description{}
+func conversionProblem(c *model.CSV) string {
+	ours, by := model.OwnedCRDNames(c), map[string]*description{}
 	for i := range c.Spec.WebhookDefinitions {
 		w := &c.Spec.WebhookDefinitions[i]
 		switch {
@@ -295,7 +295,7 @@ func conversionProblem(c *owned.CSV) string {
 	return ""
 }
 
-func supportsOnlyAllNamespaces(c *owned.CSV) (all bool) {
+func supportsOnlyAllNamespaces(c *model.CSV) (all bool) {
 	for _, mode := range c.Spec.InstallModes {
 		switch {
 		case !mode.Supported:

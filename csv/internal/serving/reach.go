@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -254,7 +254,7 @@ func assembled(r *rule, groups, entries []string, stays map[string]sets.Set[stri
 // resourcesOf returns the resources that the rules of a CSV may name.
 func resourcesOf(f *facts) resources {
 	from := resources{listed: map[string][]*apiextensionsv1.CustomResourceDefinition{}, isOwn: sets.New[string]()}
-	for _, name := range sets.List(owned.OwnedCRDs(f.source.CSV)) {
+	for _, name := range sets.List(model.OwnedCRDNames(f.source.CSV)) {
 		crd := f.crds[name]
 		if crd == nil || name != crd.Spec.Names.Plural+"."+crd.Spec.Group {
 			continue
@@ -273,10 +273,10 @@ func resourcesOf(f *facts) resources {
 // already match its objects.
 func isOwnCRD(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	replaced := types.NamespacedName{Namespace: f.source.CSV.Namespace, Name: f.source.CSV.Spec.Replaces}
-	if !owned.CameWith(f.source.CSV, crd) && !slices.Contains(owned.Alongside(crd), replaced) {
+	if !model.IsInstalledWith(f.source.CSV, crd) && !slices.Contains(model.InstalledAlongside(crd), replaced) {
 		return false
 	}
-	return owned.ConflictingOwner(crd, f.source.CSV.Namespace, f.source.isPrescribed()).Name == "" || isCalledFor(f, crd)
+	return model.ConflictingOwner(crd, f.source.CSV.Namespace, f.source.isPrescribed()).Name == "" || isCalledFor(f, crd)
 }
 
 // isCalledFor reports whether a configuration of this CSV, or of the version that it replaces, is called for the

@@ -14,9 +14,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/csv/internal/chain"
-	"github.com/olmcore/olm/csv/internal/observed"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -24,7 +22,7 @@ import (
 // Backends contains the observed objects of the Deployments that serve webhooks or APIs, from which CertificatesOf
 // computes Certificates.
 type Backends struct {
-	observed.Operator
+	model.Operator
 	// Clients contains all webhooks and APIServices that call a Service of the CSV. A client belongs to this CSV or to
 	// another version in its namespace.
 	Clients []Client
@@ -182,8 +180,8 @@ type rotation struct {
 func (s *Backends) rotationOf(deployment string) *rotation {
 	service := ServiceName(deployment)
 	r := &rotation{source: s, deployment: deployment, hosts: serving.Hosts(service, s.CSV.Namespace)}
-	r.secret, _ = owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, CertificateName(deployment))
-	r.live, _ = owned.Find(s.Deployments, s.CSV.Namespace, deployment)
+	r.secret, _ = model.Find(s.Objects.Secrets.Items, s.CSV.Namespace, CertificateName(deployment))
+	r.live, _ = model.Find(s.Deployments, s.CSV.Namespace, deployment)
 	r.record = recordOf(r.secret, s.Memory)
 	r.health = s.Memory.Inspect(r.current, r.hosts, s.Now)
 	r.nextHealth = s.Memory.Inspect(r.next, r.hosts, s.Now)
@@ -261,13 +259,13 @@ func (r *rotation) obstacle() string {
 // holder returns the CSV of another operator that serves with the Secret, or nil if there is none. Deployments with
 // different names may have the same Service name. The CSV that owns the Secret also writes all other objects, so two
 // CSVs do not overwrite each other's objects.
-func (r *rotation) holder() *owned.CSV {
+func (r *rotation) holder() *model.CSV {
 	if r.secret == nil || r.isOwned() {
 		return nil
 	}
 	isNamed := func(deployment string) bool { return CertificateName(deployment) == r.secret.Name }
-	i := slices.IndexFunc(r.source.Neighbours, func(other *owned.CSV) bool {
-		return olmcore.OwnedBy(r.secret, other.UID) && chain.IsNeighbour(r.source.CSV, other) && other.DeletionTimestamp == nil &&
+	i := slices.IndexFunc(r.source.Neighbours, func(other *model.CSV) bool {
+		return olmcore.OwnedBy(r.secret, other.UID) && model.IsNeighbour(r.source.CSV, other) && other.DeletionTimestamp == nil &&
 			!r.source.Relatives.Has(other) && slices.ContainsFunc(DeploymentNames(other), isNamed)
 	})
 	if i < 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/serving"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
@@ -168,7 +168,7 @@ func atRest(t require.TestingT, w *world, round int) {
 		require.True(t, bytes.Equal(c.bundle, w.secret.Data[serving.CAKey]), "%s trusts %d authorities; Deployment %+v\n%s", name,
 			len(parse(c.bundle)), w.deployment.Status, strings.Join(w.said, "\n"))
 	}
-	for _, name := range (*owned.CSV)(w.state.version).Spec.Keywords {
+	for _, name := range (*model.CSV)(w.state.version).Spec.Keywords {
 		require.Contains(t, w.clients, name)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"pgregory.net/rapid"
 
-	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/model"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
@@ -78,9 +78,9 @@ func running(ca []byte, updated int32) *appsv1.Deployment {
 
 // sourceOf returns a Source whose objects except the Secret are up to date.
 func sourceOf(secret *corev1.Secret, live *appsv1.Deployment, clients ...internalserving.Client) internalserving.Backends {
-	s := internalserving.Backends{Operator: observed.Operator{CSV: csvOf("cool.v1"), Now: now, Objects: &serving.Objects{}}, Clients: clients}
+	s := internalserving.Backends{Operator: model.Operator{CSV: csvOf("cool.v1"), Now: now, Objects: &serving.Objects{}}, Clients: clients}
 	secrets := olmcore.Found(secretOf("cool.v1", madeOnce("old"), none))
-	first := internalserving.Backends{Operator: observed.Operator{CSV: s.CSV, Now: now, Objects: &serving.Objects{Secrets: secrets}}}
+	first := internalserving.Backends{Operator: model.Operator{CSV: s.CSV, Now: now, Objects: &serving.Objects{Secrets: secrets}}}
 	for _, a := range internalserving.CertificatesOf(first).Install {
 		switch o := objectOf(a).(type) {
 		case *corev1.Service:
@@ -479,7 +479,7 @@ func TestObjectsOfADeployment(t *testing.T) {
 	}
 	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: namespace, Name: "installer"}
 	objects := &serving.Objects{Secrets: olmcore.Found(secretOf("cool.v1", madeOnce("old"), none))}
-	plan := internalserving.CertificatesOf(internalserving.Backends{Operator: observed.Operator{CSV: c, Account: account, Now: now, Objects: objects}})
+	plan := internalserving.CertificatesOf(internalserving.Backends{Operator: model.Operator{CSV: c, Account: account, Now: now, Objects: objects}})
 	var got []olmcore.Object
 	for _, a := range plan.Install {
 		require.Equal(t, account, a.Identity())
@@ -635,13 +635,13 @@ func TestInvalidServicesAreReported(t *testing.T) {
 	} {
 		c := csvOf("cool.v1")
 		change(c)
-		plan := internalserving.CertificatesOf(internalserving.Backends{Operator: observed.Operator{CSV: c, Now: now, Objects: &serving.Objects{}}})
+		plan := internalserving.CertificatesOf(internalserving.Backends{Operator: model.Operator{CSV: c, Now: now, Objects: &serving.Objects{}}})
 		require.Equal(t, problem, plan.Problem)
 		require.Empty(t, plan.Requests)
 	}
 	c := csvOf("cool.v1")
 	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name, c.Spec.WebhookDefinitions[0].DeploymentName = "1st", "1st"
-	in := internalserving.Backends{Operator: observed.Operator{CSV: c, Now: now, Objects: &serving.Objects{}}}
+	in := internalserving.Backends{Operator: model.Operator{CSV: c, Now: now, Objects: &serving.Objects{}}}
 	require.Contains(t, internalserving.CertificatesOf(in).Problem, `deployment 1st cannot be called: "1st-service" is not a valid name of a Service`)
 }
 

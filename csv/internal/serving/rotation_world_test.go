@@ -19,8 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/csv/internal/observed"
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
@@ -35,7 +34,7 @@ const (
 
 // state is what managers observe of a world. A copy of it is a stale cache.
 type state struct {
-	version    *owned.CSV // that is active
+	version    *model.CSV // that is active
 	secret     *corev1.Secret
 	deployment *appsv1.Deployment
 	clients    map[string]client
@@ -76,8 +75,8 @@ func newWorld() *world {
 }
 
 // csvOf returns a CSV whose clients are named by its keywords.
-func csvOf(name string, clients ...string) *owned.CSV {
-	c := &owned.CSV{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: types.UID("uid-" + name)}}
+func csvOf(name string, clients ...string) *model.CSV {
+	c := &model.CSV{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: types.UID("uid-" + name)}}
 	c.Spec.Keywords = clients
 	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{{Name: deployment, Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "cool"}},
@@ -111,7 +110,7 @@ type write struct {
 
 // pass returns the writes of a manager that observed a state.
 func (w *world) pass(s state) (writes []write, plan internalserving.Certificates) {
-	source := internalserving.Backends{Operator: observed.Operator{CSV: s.version, Now: w.now.Add(w.skew), Objects: &serving.Objects{}}}
+	source := internalserving.Backends{Operator: model.Operator{CSV: s.version, Now: w.now.Add(w.skew), Objects: &serving.Objects{}}}
 	if s.secret != nil {
 		source.Objects.Secrets = olmcore.Found(s.secret)
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/model"
 )
 
 // Reasons of the actions of this package.
@@ -73,7 +73,7 @@ const (
 
 // PlanOf returns the Plan of a CSV. With ForRenewal, certificates do not wait for missing clients, because the version
 // creates none.
-func PlanOf(o observed.Operator, purpose Purpose) Plan {
+func PlanOf(o model.Operator, purpose Purpose) Plan {
 	p := Plan{Clients: Clients{Operator: o}}
 	if purpose == ForChecks {
 		return p

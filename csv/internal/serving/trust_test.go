@@ -14,9 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/model"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
-
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/csvtest"
@@ -38,7 +37,7 @@ func listed[T olmcore.Object](t *testing.T, c *fake.Cluster) olmcore.Observed[T]
 
 // pass returns the actions of one reconcile.
 func (m *webhookManager) pass(t *testing.T) ([]olmcore.Action, internalserving.Clients) {
-	s := internalserving.Clients{Operator: observed.Operator{CSV: m.csv, Group: csvtest.Group(), Objects: &serving.Objects{
+	s := internalserving.Clients{Operator: model.Operator{CSV: m.csv, Group: csvtest.Group(), Objects: &serving.Objects{
 		Services: listed[*corev1.Service](t, m.cluster), Secrets: listed[*corev1.Secret](t, m.cluster), Roles: listed[*rbacv1.Role](t, m.cluster),
 		RoleBindings: listed[*rbacv1.RoleBinding](t, m.cluster), ClusterRoleBindings: listed[*rbacv1.ClusterRoleBinding](t, m.cluster),
 		ValidatingWebhookConfigurations: listed[*validatingConfiguration](t, m.cluster), MutatingWebhookConfigurations: listed[*mutatingConfiguration](t, m.cluster),

@@ -10,7 +10,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -77,7 +77,7 @@ func (r *rotation) isKept() bool {
 // isKeptByRelative reports whether another version of the upgrade chain owns the Secret and renews it, but has not
 // taken over the Deployment: it is Pending or Failed.
 func (r *rotation) isKeptByRelative() bool {
-	return r.secret != nil && slices.ContainsFunc(r.source.Neighbours, func(other *owned.CSV) bool {
+	return r.secret != nil && slices.ContainsFunc(r.source.Neighbours, func(other *model.CSV) bool {
 		hasStopped := other.Status.Phase == v1alpha1.CSVPhasePending || other.Status.Phase == v1alpha1.CSVPhaseFailed
 		return r.source.Relatives.Has(other) && hasStopped && olmcore.OwnedBy(r.secret, other.UID)
 	})
@@ -85,7 +85,7 @@ func (r *rotation) isKeptByRelative() bool {
 
 // isDeployed reports whether the CSV owns the Deployment, and its Pods mount the Secret.
 func (r *rotation) isDeployed() bool {
-	return r.live != nil && r.live.DeletionTimestamp == nil && owned.Deployment(r.source.CSV, r.live) &&
+	return r.live != nil && r.live.DeletionTimestamp == nil && model.OwnsDeployment(r.source.CSV, r.live) &&
 		hasVolume(&r.live.Spec.Template.Spec, CertificateName(r.deployment))
 }
 

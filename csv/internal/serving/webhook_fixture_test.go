@@ -23,7 +23,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/model"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
@@ -125,7 +125,7 @@ func crd(name string, changes ...func(crd *definition)) *definition {
 // source returns a Source whose webhooks are not installed yet. Its Deployment has a certificate.
 func source(c *v1alpha1.ClusterServiceVersion, objects ...olmcore.Object) internalserving.Clients {
 	s := internalserving.Clients{
-		Operator:     observed.Operator{CSV: c, Group: group(operatorsv1.OperatorGroupSpec{}), Objects: &serving.Objects{}},
+		Operator:     model.Operator{CSV: c, Group: group(operatorsv1.OperatorGroupSpec{}), Objects: &serving.Objects{}},
 		Certificates: backends{"cool": first},
 	}
 	s.Objects.ValidatingWebhookConfigurations.Complete, s.Objects.MutatingWebhookConfigurations.Complete = true, true

@@ -18,7 +18,6 @@ import (
 	"pgregory.net/rapid"
 
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
-
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/internal/csvtest"

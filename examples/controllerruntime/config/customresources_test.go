@@ -15,7 +15,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // installed is an operator that provides an API.
@@ -60,9 +60,9 @@ rules: [{apiGroups: [""], resources: [nodes], verbs: [delete]}]
 // for an operator's APIs, of these those that let view and edit, and no other.
 func TestWhatOperatorsProvideMayBeListedAndDeleted(t *testing.T) {
 	c := fake.NewCluster(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
-	read, err := manifest.Read("installed", strings.NewReader(installed))
+	read, err := decode.Read("installed", strings.NewReader(installed))
 	require.NoError(t, err)
-	objects, err := manifest.Distinct(read)
+	objects, err := decode.Distinct(read)
 	require.NoError(t, err)
 	require.NoError(t, c.Load(objects...))
 	set := controllers.New(&controllers.Options{})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // AddController runs a controller of one's own beside the library's, as they are run: with a queue, watches of c.Kinds
@@ -56,7 +57,7 @@ func (m *Manager) hold(gvk schema.GroupVersionKind) error {
 		}
 		return nil
 	}
-	blank := olmcore.Blank(gvk)
+	blank := decode.Blank(gvk)
 	if _, isMap := blank.(*unstructured.Unstructured); !isMap && !hasType(m.GetScheme(), gvk, blank) {
 		return fmt.Errorf("the manager's scheme lacks %T", blank)
 	}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // labelIndex is the name of the index of labels.
@@ -170,7 +171,7 @@ func (c *knownCache) index(gvk schema.GroupVersionKind) string {
 	err, done := c.indexed[gvk]
 	if !done {
 		terms := func(o client.Object) []string { return olmcore.IndexTerms(o) }
-		err = c.IndexField(context.Background(), olmcore.Blank(gvk), labelIndex, terms)
+		err = c.IndexField(context.Background(), decode.Blank(gvk), labelIndex, terms)
 		c.indexed[gvk] = err
 	}
 	if err != nil {
@@ -182,7 +183,7 @@ func (c *knownCache) index(gvk schema.GroupVersionKind) string {
 // lacks says why the objects of a kind in some namespaces, nil for all, are not all in the cache as they are; "" where
 // they are.
 func (c *knownCache) lacks(gvk schema.GroupVersionKind, namespaces []string) string {
-	blank := olmcore.Blank(gvk)
+	blank := decode.Blank(gvk)
 	if !hasType(c.options.Scheme, gvk, blank) {
 		return fmt.Sprintf("the manager's scheme lacks %T", blank)
 	}
@@ -264,7 +265,7 @@ func keeps(transform toolscache.TransformFunc, gvk schema.GroupVersionKind) bool
 	if transform == nil {
 		return true
 	}
-	var example client.Object = olmcore.Blank(gvk)
+	var example client.Object = decode.Blank(gvk)
 	fill(reflect.ValueOf(example).Elem(), exampleDepth)
 	example.SetManagedFields(nil)
 	got, err := transform(example.DeepCopyObject())

@@ -18,6 +18,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // isKept reports whether a kind is kept by the library for itself, as controllers.Watched.Transform makes it. OLM's own
@@ -44,7 +45,7 @@ type kept struct{ *Manager }
 
 // indexKept gives the store of a kind the index of labels.
 func indexKept(own cache.Cache, gvk schema.GroupVersionKind) error {
-	informer, err := own.GetInformer(context.Background(), olmcore.Blank(gvk), cache.BlockUntilSynced(false))
+	informer, err := own.GetInformer(context.Background(), decode.Blank(gvk), cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func indexKept(own cache.Cache, gvk schema.GroupVersionKind) error {
 
 // store is that of a kind, once it holds what there is.
 func (m *Manager) store(ctx context.Context, gvk schema.GroupVersionKind) (toolscache.Indexer, error) {
-	informer, err := m.caches[gvk].GetInformer(ctx, olmcore.Blank(gvk))
+	informer, err := m.caches[gvk].GetInformer(ctx, decode.Blank(gvk))
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func (m kept) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, n
 		kind, _ := olmcore.KindOf(gvk.GroupKind())
 		return nil, apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: kind.Plural}, name)
 	}
-	return olmcore.Typed(o.(olmcore.Object))
+	return decode.Typed(o.(olmcore.Object))
 }
 
 // List implements olmcore.Reader.
@@ -111,7 +112,7 @@ func (m kept) List(ctx context.Context, gvk schema.GroupVersionKind, namespace s
 			list.Items = append(list.Items, runtime.RawExtension{Object: object})
 		}
 	}
-	return olmcore.Items(&list)
+	return decode.Items(&list)
 }
 
 // delivered asks a predicate about what a cache keeps of an object as about its API type.

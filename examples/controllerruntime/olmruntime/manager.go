@@ -32,6 +32,7 @@ import (
 	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
 	"github.com/olmcore/olm/installplan/crvalidation"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Manager is a manager that runs the controllers, and the olmcore.Reader and olmcore.Executor that they use. What a
@@ -82,7 +83,7 @@ type Options struct {
 func New(config *rest.Config, m ctrl.Options, o Options, only ...string) (*Manager, error) {
 	if m.Scheme == nil {
 		m.Scheme = runtime.NewScheme()
-		if err := olmcore.AddToScheme(m.Scheme); err != nil {
+		if err := decode.AddToScheme(m.Scheme); err != nil {
 			return nil, err
 		}
 	}
@@ -108,7 +109,7 @@ func New(config *rest.Config, m ctrl.Options, o Options, only ...string) (*Manag
 // KubernetesVersion is asked of the API server. The error is of that, of the names, or of the manager.
 func SetupWithManager(mgr ctrl.Manager, o Options, only ...string) (*Manager, error) {
 	m := &Manager{Manager: mgr, options: o, watched: o.Watched(only...), scheme: runtime.NewScheme(), entire: sets.New[schema.GroupVersionKind]()}
-	err := olmcore.AddToScheme(m.scheme)
+	err := decode.AddToScheme(m.scheme)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +162,7 @@ func (m *Manager) Get(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	if m.isKept(gvk) {
 		return m.whole().Get(ctx, gvk, namespace, name)
 	}
-	o := olmcore.Blank(gvk)
+	o := decode.Blank(gvk)
 	if err := m.caches[gvk].Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
@@ -183,11 +184,11 @@ func (m *Manager) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 			options = append(options, client.MatchingFields{labelIndex: term})
 		}
 	}
-	list := olmcore.BlankList(m.scheme, gvk)
+	list := decode.BlankList(m.scheme, gvk)
 	if err := m.caches[gvk].List(ctx, list, options...); err != nil {
 		return nil, err
 	}
-	return olmcore.Items(list)
+	return decode.Items(list)
 }
 
 // ListMetadata implements olmcore.MetadataLister.
@@ -235,7 +236,7 @@ func (m *Manager) add(name string, r *controllers.Runner, kinds []schema.GroupVe
 		predicates[i] = delivered{p}
 	}
 	for _, gvk := range kinds {
-		err = errors.Join(err, c.Watch(source.Kind(m.caches[gvk], client.Object(olmcore.Blank(gvk)), m.changes(r), predicates...)))
+		err = errors.Join(err, c.Watch(source.Kind(m.caches[gvk], client.Object(decode.Blank(gvk)), m.changes(r), predicates...)))
 	}
 	return err
 }

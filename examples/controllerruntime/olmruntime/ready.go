@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Ready is a healthz.Checker for the manager's AddReadyzCheck: nil once the caches have been filled with every kind
@@ -19,7 +19,7 @@ import (
 func (m *Manager) Ready(r *http.Request) error {
 	var lacking []string
 	for gvk, c := range m.caches {
-		informer, err := c.GetInformer(r.Context(), olmcore.Blank(gvk), cache.BlockUntilSynced(false))
+		informer, err := c.GetInformer(r.Context(), decode.Blank(gvk), cache.BlockUntilSynced(false))
 		if err != nil || !informer.HasSynced() {
 			lacking = append(lacking, gvk.Kind)
 		}

@@ -38,6 +38,7 @@ import (
 	"github.com/olmcore/olm/examples/controllerruntime/olmruntime"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // usersManager is a manager as a program has it before the library comes.
@@ -103,7 +104,7 @@ func TestWhatAUsersCacheLeavesOutIsNotTakenForAbsent(t *testing.T) {
 		"some labels of the kind":                    {cache: only(cache.ByObject{Label: green}), why: "the cache's options restrict it to the labels color=green", recommended: "the cache's options restrict it to the labels color=green"},
 		"labels in a namespace of the kind":          {cache: only(cache.ByObject{Namespaces: map[string]cache.Config{"": {}, "a": {LabelSelector: green}}}), why: "the cache's options restrict it to the labels color=green", recommended: "the cache's options restrict it to the labels color=green"},
 		"a kind that its entry takes from a default": {cache: cache.Options{DefaultLabelSelector: green, ByObject: map[client.Object]cache.ByObject{&corev1.Service{}: {Label: labels.Everything()}}}},
-		"two entries of the kind": {cache: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Service{}: {}, olmcore.Blank(service): {}}},
+		"two entries of the kind": {cache: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Service{}: {}, decode.Blank(service): {}}},
 			why: "ByObject of the cache's options has several entries for it", recommended: "ByObject of the cache's options has several entries for it"},
 		"an index of the same name": {index: true, why: "its index olm.labels: indexer conflict: map[field:olm.labels:{}]", recommended: "its index olm.labels: indexer conflict: map[field:olm.labels:{}]"},
 	} {

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Cluster is an olmcore.Reader and an olmcore.Executor over an API server.
@@ -88,7 +89,7 @@ func (c *Cluster) Get(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	if err != nil {
 		return nil, err
 	}
-	return olmcore.Typed(u)
+	return decode.Typed(u)
 }
 
 // List implements olmcore.Reader.
@@ -106,7 +107,7 @@ func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	if err != nil {
 		return nil, err
 	}
-	return olmcore.Items(list)
+	return decode.Items(list)
 }
 
 // ListPage returns a list of objects of a kind, of all namespaces, as the text that the API server answers with: at

@@ -20,7 +20,7 @@ import (
 
 // What would be written becomes files, for review and for the tool that applies such folders.
 func ExampleNew() {
-	// manifest.Read has the objects from what kubectl printed. Everything: kinds that are not there have no objects.
+	// Use decode.Read for the output of kubectl. Everything means that kinds without objects were read, too.
 	observed, err := olmcore.NewSnapshot([]olmcore.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "olm"}},
 		&v1alpha1.CatalogSource{

@@ -21,7 +21,7 @@ import (
 	"github.com/olmcore/olm/examples/gitops/olmgitops"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -50,7 +50,7 @@ spec:
 `
 
 func options(t *testing.T) *controllers.Options {
-	objects, err := manifest.Read("bundle", strings.NewReader(bundle))
+	objects, err := decode.Read("bundle", strings.NewReader(bundle))
 	require.NoError(t, err)
 	content, problems := resolution.Build([]resolution.Package{{
 		Name: "alpha", DefaultChannel: "stable",
@@ -115,7 +115,7 @@ func TestPlansAreALife(t *testing.T) {
 
 // plan writes a plan for the cluster as it is, and reports whether it does anything.
 func plan(t *testing.T, c *fake.Cluster, dir string) bool {
-	observed, err := olmcore.NewSnapshot(decode(t, export(t, c.Objects())), olmcore.Everything)
+	observed, err := olmcore.NewSnapshot(objectsIn(t, export(t, c.Objects())), olmcore.Everything)
 	require.NoError(t, err)
 	p := olmgitops.New(observed)
 	p.Now = c.Now
@@ -124,8 +124,8 @@ func plan(t *testing.T, c *fake.Cluster, dir string) bool {
 	return p.Snapshot != observed
 }
 
-func decode(t *testing.T, text []byte) []olmcore.Object {
-	read, err := manifest.Read("text", strings.NewReader(string(text)))
+func objectsIn(t *testing.T, text []byte) []olmcore.Object {
+	read, err := decode.Read("text", strings.NewReader(string(text)))
 	require.NoError(t, err)
 	objects := make([]olmcore.Object, len(read))
 	for i, o := range read {
@@ -139,7 +139,7 @@ func decode(t *testing.T, text []byte) []olmcore.Object {
 func apply(t *testing.T, c *fake.Cluster, dir string, applied map[string]string) {
 	files := written(t, dir)
 	each := func(name string, do func(olmcore.Object) error) {
-		for _, o := range decode(t, []byte(files[name])) {
+		for _, o := range objectsIn(t, []byte(files[name])) {
 			if err := do(o); err != nil {
 				require.Contains(t, []olmcore.ErrorClass{olmcore.Conflict, olmcore.Gone}, olmcore.Classify(err), "%s: %v", name, err)
 			}
@@ -153,7 +153,7 @@ func apply(t *testing.T, c *fake.Cluster, dir string, applied map[string]string)
 			if !strings.HasPrefix(name, "apply/") {
 				continue
 			}
-			for _, o := range decode(t, []byte(files[name])) {
+			for _, o := range objectsIn(t, []byte(files[name])) {
 				err := c.Create(o)
 				if apierrors.IsAlreadyExists(err) && applied[name] == files[name] {
 					err = nil

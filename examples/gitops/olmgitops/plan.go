@@ -27,6 +27,7 @@ import (
 
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Plan is an olmcore.Executor that applies nothing, and the olmcore.Reader of the cluster as it would be if all was
@@ -58,7 +59,7 @@ func (p *Plan) Do(ctx context.Context, a olmcore.Action) error {
 			fmt.Errorf("it must be written as ServiceAccount %s/%s, which a manifest cannot say", r.As.Namespace, r.As.Name))
 	}
 	current := p.Find(r.Target.GVK().GroupKind(), r.Target.Namespace, r.Target.Name)
-	next, err := r.Apply(current)
+	next, err := decode.Apply(r, current)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/olmcore/olm/examples/gitops/olmgitops"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // header is what marks the files of plans.
@@ -59,9 +59,9 @@ func TestTheContracts(t *testing.T) {
 			return p.Snapshot, nil
 		},
 		"an export": func(objects []olmcore.Object) (*olmcore.Snapshot, error) {
-			read, err := manifest.Read("export", bytes.NewReader(export(t, objects)))
+			read, err := decode.Read("export", bytes.NewReader(export(t, objects)))
 			require.NoError(t, err)
-			distinct, err := manifest.Distinct(read)
+			distinct, err := decode.Distinct(read)
 			require.NoError(t, err)
 			return olmcore.NewSnapshot(distinct, olmcore.Everything)
 		},

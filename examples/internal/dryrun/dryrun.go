@@ -14,7 +14,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Options say how to look. The zero value looks once.
@@ -56,11 +56,11 @@ func Run(ctx context.Context, cluster *fake.Cluster, scopes []olmcore.Scope, o O
 }
 
 // Read returns the objects of files, or of stdin where no file is named. The error says which document of which file.
-func Read(files []string, stdin io.Reader) ([]manifest.Object, error) {
+func Read(files []string, stdin io.Reader) ([]decode.Object, error) {
 	if len(files) == 0 {
-		return manifest.Read("stdin", stdin)
+		return decode.Read("stdin", stdin)
 	}
-	var all []manifest.Object
+	var all []decode.Object
 	for _, name := range files {
 		found, err := readFile(name)
 		if err != nil {
@@ -71,17 +71,17 @@ func Read(files []string, stdin io.Reader) ([]manifest.Object, error) {
 	return all, nil
 }
 
-func readFile(name string) ([]manifest.Object, error) {
+func readFile(name string) ([]decode.Object, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return manifest.Read(name, f)
+	return decode.Read(name, f)
 }
 
 // Spellings lists the keys that the API spells in another case.
-func Spellings(read []manifest.Object) []string {
+func Spellings(read []decode.Object) []string {
 	var found []string
 	for _, o := range read {
 		for _, key := range o.Keys {
@@ -93,8 +93,8 @@ func Spellings(read []manifest.Object) []string {
 
 // Load puts the objects into a simulated cluster whose clock shows now. The error says which object does not fit, and
 // where it was read.
-func Load(read []manifest.Object, now time.Time) (*fake.Cluster, error) {
-	objects, err := manifest.Distinct(read)
+func Load(read []decode.Object, now time.Time) (*fake.Cluster, error) {
+	objects, err := decode.Distinct(read)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func Load(read []manifest.Object, now time.Time) (*fake.Cluster, error) {
 	}
 	for _, o := range read { // which one was it?
 		if err := fake.NewCluster(now).Load(o.Object); err != nil {
-			return nil, &manifest.Error{File: o.File, Document: o.Document, Err: err}
+			return nil, &decode.Error{File: o.File, Document: o.Document, Err: err}
 		}
 	}
 	return nil, err

@@ -15,17 +15,17 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Scopes returns what the input tells of; complete: kinds that it has no objects of have none. Catalogs whose content
 // was given need no CatalogSource.
-func Scopes(read []manifest.Object, complete bool, c *Catalogs) []olmcore.Scope {
+func Scopes(read []decode.Object, complete bool, c *Catalogs) []olmcore.Scope {
 	objects := make([]olmcore.Object, len(read))
 	for i := range read {
 		objects[i] = read[i].Object
 	}
-	scopes := manifest.Scopes(objects, complete)
+	scopes := decode.Scopes(objects, complete)
 	if c != nil && len(c.Content) > 0 {
 		scopes = append(scopes, olmcore.Scope{Kind: catalogSources})
 	}

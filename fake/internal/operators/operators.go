@@ -11,7 +11,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Name returns the name of a version, such as alpha.v1.0.0.
@@ -46,11 +46,11 @@ func read(pkg string, version int) []olmcore.Object {
 		text = make(version)
 	}
 	text = strings.NewReplacer("PKG", pkg, "VERSION", fmt.Sprint(version)).Replace(text)
-	found, err := manifest.Read(Name(pkg, version), strings.NewReader(text))
+	found, err := decode.Read(Name(pkg, version), strings.NewReader(text))
 	if err != nil {
 		panic(err)
 	}
-	objects, err := manifest.Distinct(found)
+	objects, err := decode.Distinct(found)
 	if err != nil {
 		panic(err)
 	}

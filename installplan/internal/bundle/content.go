@@ -27,6 +27,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // AnnotationSourceImage is an annotation of an unpacked bundle. Its value is the image of the bundle.
@@ -121,7 +122,7 @@ func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 	}
 	versions := 0
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		object, keys, extra, err := decode(files[name])
+		object, keys, extra, err := decodeOne(files[name])
 		switch {
 		case err == nil:
 		case strings.HasSuffix(name, ".yaml"), strings.HasSuffix(name, ".yml"), strings.HasSuffix(name, ".json"):
@@ -189,7 +190,7 @@ func Incomplete(cm *corev1.ConfigMap) string {
 		if !bytes.Contains(files[name], []byte(kinds.CSV)) {
 			continue
 		}
-		switch _, _, extra, err := decode(files[name]); {
+		switch _, _, extra, err := decodeOne(files[name]); {
 		case err != nil:
 			return report.Clip(fmt.Sprintf("%s: %s", name, err))
 		case extra:
@@ -201,7 +202,7 @@ func Incomplete(cm *corev1.ConfigMap) string {
 
 // decode returns the object in a file of a bundle, the keys with another case, and whether more documents follow. The
 // object is nil if the file is well formed and contains none.
-func decode(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, extra bool, err error) {
+func decodeOne(data []byte) (object olmcore.Object, keys []decode.KeyCase, extra bool, err error) {
 	first, extra, err := manifest.FirstDocument(string(data))
 	if err != nil {
 		return nil, nil, false, err
@@ -221,8 +222,8 @@ func decode(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, extra b
 	if first, err = json.Marshal(values); err != nil {
 		return nil, nil, false, err
 	}
-	object, keys, err = olmcore.DecodeKeys(first)
-	keys = slices.DeleteFunc(keys, func(k olmcore.KeyCase) bool { return k.Misspelt }) // OLM ignores them without a report
+	object, keys, err = decode.DecodeKeys(first)
+	keys = slices.DeleteFunc(keys, func(k decode.KeyCase) bool { return k.Misspelt }) // OLM ignores them without a report
 	csv, ok := object.(*v1alpha1.ClusterServiceVersion)
 	if ok && id.APIVersion == "" {
 		csv.APIVersion = "" // Steps refuses it, as OLM does
@@ -246,7 +247,7 @@ func identityOf(values map[string]any) (id manifest.Identity, err error) {
 
 // setIdentity gives a manifest apiVersion and kind as they are read, see apiVersionOf. The error says that there is no
 // apiVersion.
-func setIdentity(values map[string]any, id manifest.Identity) (keys []olmcore.KeyCase, err error) {
+func setIdentity(values map[string]any, id manifest.Identity) (keys []decode.KeyCase, err error) {
 	id.APIVersion = apiVersionOf(id.APIVersion, id.Kind)
 	if id.APIVersion == "" {
 		return nil, fmt.Errorf("%s has no apiVersion", id.Kind)
@@ -257,7 +258,7 @@ func setIdentity(values map[string]any, id manifest.Identity) (keys []olmcore.Ke
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		for _, field := range [...]string{"apiVersion", "kind"} {
 			if key != field && strings.EqualFold(key, field) {
-				keys = append(keys, olmcore.KeyCase{Path: key, Field: field})
+				keys = append(keys, decode.KeyCase{Path: key, Field: field})
 				delete(values, key)
 			}
 		}

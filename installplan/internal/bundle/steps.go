@@ -17,6 +17,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Manifest returns the text of a step's manifest for an object of a bundle. If bare is true, the text omits apiVersion
@@ -227,7 +228,7 @@ func identified(object olmcore.Object) (olmcore.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", olmcore.KeyOf(object), err)
 	}
-	decoded, err := olmcore.Decode(data)
+	decoded, err := decode.Decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s of its bundle cannot be decoded: %w", u.GetKind(), u.GetName(), err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // fromStatus returns the Verdict of a step from its recorded status and the presence of its object. answered is false
@@ -120,8 +121,8 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	if v.Outcome != Pending {
 		return nil, v.with(said...)
 	}
-	var keys []olmcore.KeyCase
-	m.Object, keys = olmcore.FoldKeys(m.Object, olmcore.NewObject(m.GVK))
+	var keys []decode.KeyCase
+	m.Object, keys = decode.FoldKeys(m.Object, olmcore.NewObject(m.GVK))
 	for _, key := range keys {
 		said = append(said, w.about(i, olmcore.Warning, report.KeyCase, "the manifest of %s: %s", s.Resource.Name, key))
 	}

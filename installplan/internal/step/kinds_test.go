@@ -15,6 +15,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // TestOneRowAddsAKindOfStep checks that a row of the table is enough for a kind: its objects are created with their
@@ -57,7 +58,7 @@ func TestOneRowAddsAKindOfStep(t *testing.T) {
 			require.NoError(t, err)
 			change(made, values)
 			o := olmcore.NewObject(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
-			require.NoError(t, olmcore.FromMap(values, o))
+			require.NoError(t, decode.FromMap(values, o))
 			o.SetUID("1")
 			o.SetResourceVersion("1")
 			in.Objects = []olmcore.Object{o}

@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // rule decides about a target. Neither the object nor its version is being deleted.
@@ -261,7 +262,7 @@ func accountRule(w *world, t *Target) Verdict {
 // typed returns JSON values as an object of the target's kind.
 func typed(t *Target, object map[string]any) (olmcore.Object, error) {
 	o := olmcore.NewObject(t.Kind.GVK)
-	if err := olmcore.FromMap(object, o); err != nil {
+	if err := decode.FromMap(object, o); err != nil {
 		return nil, err
 	}
 	if o.GetName() != t.Key.Name {

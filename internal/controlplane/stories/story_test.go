@@ -22,7 +22,7 @@ import (
 
 	"github.com/olmcore/olm/internal/controlplane"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -102,7 +102,7 @@ spec:
 
 // objects reads YAML documents. What has a namespace and names none is in the story's.
 func (s *story) objects(text string) (objects []olmcore.Object) {
-	read, err := manifest.Read("the story", strings.NewReader(s.text(text)))
+	read, err := decode.Read("the story", strings.NewReader(s.text(text)))
 	require.NoError(s, err)
 	for _, o := range read {
 		objects = append(objects, o.Object)

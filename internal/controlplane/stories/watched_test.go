@@ -14,6 +14,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // watched reads from watches, and from the API server what is not watched.
@@ -26,7 +27,7 @@ type watched struct {
 
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, olmcore.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, decode.AddToScheme} {
 		if err := add(scheme); err != nil {
 			panic(err)
 		}
@@ -39,11 +40,11 @@ func (w *watched) Get(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	if !w.kinds.Holds(gvk, namespace) {
 		return w.live.Get(ctx, gvk, namespace, name)
 	}
-	o := olmcore.Blank(gvk)
+	o := decode.Blank(gvk)
 	if err := w.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
 		return nil, err
 	}
-	return olmcore.Typed(o)
+	return decode.Typed(o)
 }
 
 // List implements olmcore.Reader.
@@ -55,9 +56,9 @@ func (w *watched) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	if selector != nil {
 		options = append(options, client.MatchingLabelsSelector{Selector: selector})
 	}
-	list := olmcore.BlankList(w.scheme, gvk)
+	list := decode.BlankList(w.scheme, gvk)
 	if err := w.cache.List(ctx, list, options...); err != nil {
 		return nil, err
 	}
-	return olmcore.Items(list)
+	return decode.Items(list)
 }

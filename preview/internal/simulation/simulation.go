@@ -25,6 +25,7 @@ import (
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Controllers are those that run: what brings an operator about, and nothing of catalogs, copies and sweeps.
@@ -99,7 +100,7 @@ const maxAhead = 24 * time.Hour
 func newest(now time.Time, objects []olmcore.Object) time.Time {
 	latest := now
 	for _, o := range objects {
-		typed, err := olmcore.Typed(o)
+		typed, err := decode.Typed(o)
 		if err != nil {
 			continue
 		}
@@ -165,7 +166,7 @@ func StateOf(objects []olmcore.Object) State {
 		if o == nil || reflect.ValueOf(o).IsNil() || slices.Contains(leftOut, olmcore.GVKOf(o).GroupKind()) {
 			continue
 		}
-		if typed, err := olmcore.Typed(o); err == nil {
+		if typed, err := decode.Typed(o); err == nil {
 			o = typed
 		}
 		all[olmcore.KeyOf(o)] = o

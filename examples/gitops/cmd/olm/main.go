@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/examples/internal/command"
 	"github.com/olmcore/olm/examples/registry"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 func main() { command.Main(run) }
@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	if err != nil {
 		return err
 	}
-	scopes := manifest.Scopes(objects, *complete)
+	scopes := decode.Scopes(objects, *complete)
 	if *allResources {
 		scopes = append(scopes, scopesOf(objects)...)
 	}
@@ -91,23 +91,23 @@ func readCatalogs(ctx context.Context, observed *olmcore.Snapshot, flags *comman
 
 func read(files []string, stdin io.Reader) ([]olmcore.Object, error) {
 	if len(files) == 0 {
-		found, err := manifest.Read("stdin", stdin)
+		found, err := decode.Read("stdin", stdin)
 		if err != nil {
 			return nil, err
 		}
-		return manifest.Distinct(found)
+		return decode.Distinct(found)
 	}
-	var all []manifest.Object
+	var all []decode.Object
 	for _, name := range files {
 		f, err := os.Open(name)
 		if err != nil {
 			return nil, err
 		}
-		found, err := manifest.Read(name, f)
+		found, err := decode.Read(name, f)
 		if err = errors.Join(err, f.Close()); err != nil {
 			return nil, err
 		}
 		all = append(all, found...)
 	}
-	return manifest.Distinct(all)
+	return decode.Distinct(all)
 }

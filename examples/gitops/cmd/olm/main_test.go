@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 const catalogSource = `
@@ -97,7 +97,7 @@ func TestWhatIsNotExportedIsNotTakenForAbsent(t *testing.T) {
 
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
-	require.Contains(t, string(readme), "    "+manifest.KubectlGet()+" | go run ./cmd/olm --complete --out plan\n")
+	require.Contains(t, string(readme), "    "+decode.KubectlGet()+" | go run ./cmd/olm --complete --out plan\n")
 }
 
 // TestTheDocumentShowsWhatIsPrinted by the command of docs/embed.md.

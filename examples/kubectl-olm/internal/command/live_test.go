@@ -21,7 +21,7 @@ import (
 	"github.com/olmcore/olm/examples/kubectl-olm/internal/world"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // worldFile are the objects of the stories.
@@ -31,9 +31,9 @@ const worldFile = "../../testdata/world.yaml"
 func objectsOf(t testing.TB, file string) []olmcore.Object {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	read, err := manifest.Read(file, bytes.NewReader(text))
+	read, err := decode.Read(file, bytes.NewReader(text))
 	require.NoError(t, err)
-	objects, err := manifest.Distinct(read)
+	objects, err := decode.Distinct(read)
 	require.NoError(t, err)
 	return objects
 }

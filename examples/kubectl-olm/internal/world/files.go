@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/examples/internal/dryrun"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Files is what is read from files.
@@ -39,7 +39,7 @@ var extensions = []string{".yaml", ".yml", ".json"}
 
 // Load reads the files. The error names what cannot be read; files without an object are one.
 func (f Files) Load() (*World, error) {
-	var read []manifest.Object
+	var read []decode.Object
 	for _, name := range f.Names {
 		found, err := f.load(name)
 		if err != nil {
@@ -63,10 +63,10 @@ func (f Files) Load() (*World, error) {
 	return w, nil
 }
 
-func (f Files) load(name string) ([]manifest.Object, error) {
+func (f Files) load(name string) ([]decode.Object, error) {
 	if name == "-" {
 		f.Progress("stdin")
-		return manifest.Read("stdin", f.Stdin)
+		return decode.Read("stdin", f.Stdin)
 	}
 	info, err := os.Stat(name)
 	if err != nil {

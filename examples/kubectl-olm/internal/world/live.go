@@ -22,7 +22,7 @@ import (
 
 	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // Cluster is what is read from an API server.
@@ -83,7 +83,7 @@ type reader struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
 
-	read   []manifest.Object
+	read   []decode.Object
 	scopes []olmcore.Scope
 	unread map[schema.GroupKind]string
 	// problems name the objects that do not fit their kind.
@@ -140,7 +140,7 @@ func (r *reader) list(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	} else {
 		namespace = ""
 	}
-	var found []manifest.Object
+	var found []decode.Object
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return resource.List(ctx, options)
 	})
@@ -154,12 +154,12 @@ func (r *reader) list(ctx context.Context, gvk schema.GroupVersionKind, namespac
 			return errors.New("the answer has an object of no kind")
 		}
 		u.SetManagedFields(nil) // nothing looks at them, and they are large
-		typed, err := olmcore.Typed(u)
+		typed, err := decode.Typed(u)
 		if err != nil { // one object that a tenant wrote must not hide the others
 			r.problems = append(r.problems, fmt.Sprintf("%s is left out: %v", olmcore.KeyOf(u), err))
 			return nil
 		}
-		found = append(found, manifest.Object{Object: typed, File: "cluster", Document: len(r.read) + len(found) + 1})
+		found = append(found, decode.Object{Object: typed, File: "cluster", Document: len(r.read) + len(found) + 1})
 		return nil
 	})
 	if err != nil {

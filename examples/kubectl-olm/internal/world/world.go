@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // World is what was read.
@@ -25,7 +25,7 @@ type World struct {
 	// Live: the objects come from an API server.
 	Live bool
 	// Read are the objects with their places.
-	Read []manifest.Object
+	Read []decode.Object
 	// Unread says of each kind that was wanted and not read why; files: that they have none of them.
 	Unread map[schema.GroupKind]string
 	// Problems name objects that are left out, and keys that the API spells in another way.
@@ -33,8 +33,8 @@ type World struct {
 }
 
 // New returns the world of some objects and what they tell of. The error is about the objects.
-func New(read []manifest.Object, scopes []olmcore.Scope, now time.Time) (*World, error) {
-	objects, err := manifest.Distinct(read)
+func New(read []decode.Object, scopes []olmcore.Scope, now time.Time) (*World, error) {
+	objects, err := decode.Distinct(read)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/olmcore/olm/examples/maintenancewindow"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // newCluster has a plan that waits, and a window that is always open.
@@ -32,9 +32,9 @@ func newCluster(t *testing.T) *fake.Cluster {
 	f, err := os.Open("../../config/crd.yaml")
 	require.NoError(t, err)
 	defer func() { _ = f.Close() }()
-	read, err := manifest.Read(f.Name(), f)
+	read, err := decode.Read(f.Name(), f)
 	require.NoError(t, err)
-	objects, err := manifest.Distinct(read)
+	objects, err := decode.Distinct(read)
 	require.NoError(t, err)
 	require.NoError(t, c.Create(append(objects, apiserver.Definitions()...)...))
 	require.NoError(t, c.Settle())
