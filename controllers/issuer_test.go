@@ -27,7 +27,12 @@ import (
 // issuer answers as its function does.
 type issuer func(requests []serving.Request) ([]serving.Issued, olmcore.Result, error)
 
-func (i issuer) Issue(_ context.Context, _ olmcore.Reader, requests []serving.Request, _ time.Time) ([]serving.Issued, olmcore.Result, error) {
+func (i issuer) Issue(
+	_ context.Context,
+	_ olmcore.Reader,
+	requests []serving.Request,
+	_ time.Time,
+) ([]serving.Issued, olmcore.Result, error) {
 	return i(requests)
 }
 
@@ -44,7 +49,10 @@ func withWebhook(t *testing.T) *fake.Cluster {
 	app := map[string]string{"app": "cool"}
 	v.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{{Name: "cool", Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: app},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: app},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		},
 	}}}
 	v.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{
 		GenerateName: "hook.cool.io", Type: v1alpha1.ValidatingAdmissionWebhook, DeploymentName: "cool", ContainerPort: 443,
@@ -102,7 +110,9 @@ func TestAnIssuerThatFailsIsAskedAgain(t *testing.T) {
 	require.Equal(t, v1alpha1.CSVPhaseInstallReady, phaseOf(c))
 	said := false
 	for _, e := range driver.Events {
-		said = said || e.Diagnostic != nil && e.Diagnostic.Reason == controllers.ReasonCertificateNotIssued && e.Diagnostic.Message == "no certificate was issued: no entropy"
+		said = said ||
+			e.Diagnostic != nil && e.Diagnostic.Reason == controllers.ReasonCertificateNotIssued &&
+				e.Diagnostic.Message == "no certificate was issued: no entropy"
 	}
 	require.True(t, said)
 	run(t, c, o, 2*time.Minute)
@@ -115,7 +125,10 @@ func TestAnIssuerMayWorkThroughObjects(t *testing.T) {
 	o := &olm.OLM{Options: controllers.Options{Issuer: issuer(func(requests []serving.Request) ([]serving.Issued, olmcore.Result, error) {
 		if fake.Find[*corev1.ConfigMap](c, "ops", "order") == nil {
 			order := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "order"}}
-			return nil, olmcore.Result{Actions: []olmcore.Action{olmcore.CreateOf(order, olmcore.Cause{Reason: "Order"})}, RequeueAfter: time.Second}, nil
+			return nil, olmcore.Result{
+				Actions:      []olmcore.Action{olmcore.CreateOf(order, olmcore.Cause{Reason: "Order"})},
+				RequeueAfter: time.Second,
+			}, nil
 		}
 		return fake.Issuer{}.Issue(t.Context(), nil, requests, c.Now())
 	})}}

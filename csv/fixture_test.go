@@ -83,7 +83,8 @@ func input(phase phaseName, why reason, message string) csv.Input {
 		}),
 		ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](), ClusterRoleBindings: olmcore.Found[*rbacv1.ClusterRoleBinding](),
 		APIServices: olmcore.Found[*apiregistrationv1.APIService](), Serving: csvtest.NothingServed(),
-		Deployments: olmcore.Found[*appsv1.Deployment](), Grants: olmcore.Found[olmcore.Ref](), OperatorConditions: olmcore.Found[*operatorsv2.OperatorCondition](),
+		Deployments: olmcore.Found[*appsv1.Deployment](),
+		Grants:      olmcore.Found[olmcore.Ref](), OperatorConditions: olmcore.Found[*operatorsv2.OperatorCondition](),
 	}
 	return in
 }
@@ -338,7 +339,9 @@ func eachList(in csv.Input, visit func(items reflect.Value)) csv.Input {
 		items.Set(fresh)
 		visit(items)
 	}
-	for _, of := range []reflect.Value{reflect.ValueOf(&in).Elem(), reflect.ValueOf(&in.Deletion).Elem(), reflect.ValueOf(&in.Serving).Elem()} {
+	for _, of := range []reflect.Value{
+		reflect.ValueOf(&in).Elem(), reflect.ValueOf(&in.Deletion).Elem(), reflect.ValueOf(&in.Serving).Elem(),
+	} {
 		for i := range of.NumField() {
 			if of.Field(i).Kind() == reflect.Struct {
 				visitIn(of.Field(i))
@@ -401,7 +404,9 @@ func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller
 	judged, inspected := map[types.NamespacedName]*csv.Judged{}, map[types.NamespacedName]*serving.Memory{}
 	return []fake.Controller{{
 		Name: "group", Kind: groupKind.GroupKind(), Keys: fake.KeysOf(groupKind),
-		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (
+			olmcore.Result, error,
+		) {
 			in, err := operatorgroup.Gather(ctx, r, key)
 			if err != nil {
 				return olmcore.Result{}, err
@@ -412,7 +417,9 @@ func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller
 		},
 	}, {
 		Name: "csv", Kind: csvKind.GroupKind(), Keys: fake.KeysOf(csvKind),
-		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (
+			olmcore.Result, error,
+		) {
 			in, err := csv.Gather(ctx, r, key, config)
 			if err != nil {
 				return olmcore.Result{}, err
@@ -473,7 +480,9 @@ func definitionsFor(csvs ...*v1alpha1.ClusterServiceVersion) []*apiextensionsv1.
 	byName := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	var list []*apiextensionsv1.CustomResourceDefinition
 	for _, c := range csvs {
-		for _, d := range append(append([]v1alpha1.CRDDescription(nil), c.Spec.CustomResourceDefinitions.Owned...), c.Spec.CustomResourceDefinitions.Required...) {
+		for _, d := range append(
+			append([]v1alpha1.CRDDescription(nil), c.Spec.CustomResourceDefinitions.Owned...), c.Spec.CustomResourceDefinitions.Required...,
+		) {
 			crd := byName[d.Name]
 			if crd == nil {
 				plural, group, _ := strings.Cut(d.Name, ".")
@@ -496,7 +505,12 @@ func definitionsFor(csvs ...*v1alpha1.ClusterServiceVersion) []*apiextensionsv1.
 func definition(group, kind, plural string, versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group}}
 	crd.Spec.Group, crd.Spec.Scope = group, apiextensionsv1.NamespaceScoped
-	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind), Kind: kind, ListKind: kind + "List"}
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
+		Plural:   plural,
+		Singular: strings.ToLower(kind),
+		Kind:     kind,
+		ListKind: kind + "List",
+	}
 	for _, v := range versions {
 		serve(crd, v)
 	}
@@ -506,7 +520,9 @@ func definition(group, kind, plural string, versions ...string) *apiextensionsv1
 func serve(crd *apiextensionsv1.CustomResourceDefinition, version string) {
 	crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
 		Name: version, Served: true, Storage: len(crd.Spec.Versions) == 0,
-		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+		Schema: &apiextensionsv1.CustomResourceValidation{
+			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
+		},
 	})
 }
 
@@ -573,7 +589,8 @@ func refOf(o olmcore.Object) olmcore.Ref {
 func clusterObjectsOf(cluster *fake.Cluster, c *v1alpha1.ClusterServiceVersion) []olmcore.Key {
 	var left []olmcore.Key
 	for _, o := range cluster.Objects() {
-		if owner, ok := olmcore.OwnerOf(o.GetLabels()); ok && owner.Name == c.Name && owner.Namespace == c.Namespace && o.GetNamespace() != c.Namespace {
+		if owner, ok := olmcore.OwnerOf(o.GetLabels()); ok && owner.Name == c.Name && owner.Namespace == c.Namespace &&
+			o.GetNamespace() != c.Namespace {
 			left = append(left, olmcore.KeyOf(o))
 		}
 	}

@@ -39,7 +39,8 @@ func mayRenewCertificates(f *facts) bool {
 	return (f.phase == v1alpha1.CSVPhasePending || isReplacing) && isCalled(f.csv) && f.group != nil && confirmed && specError(f.csv) == ""
 }
 
-// observeServices returns the plan for what an operator serves, or the zero value in the phases that do not depend on it.
+// observeServices returns the plan for what an operator serves, or the zero value in the phases that do not depend on
+// it.
 func observeServices(f *facts) internalserving.Plan {
 	renews := mayRenewCertificates(f)
 	isUsed := isCalled(f.csv) || wasCalled(f.in)

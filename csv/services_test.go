@@ -78,8 +78,14 @@ var faults = map[string]func(in *csv.Input){
 		})
 		changed(&in.Deployments, func(d *appsv1.Deployment) { d.Status.UnavailableReplicas = 1 })
 		in.Serving.Pods = olmcore.Found(&corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p", Labels: map[string]string{"app": "cool"}, CreationTimestamp: metav1.NewTime(in.Now)},
-			Status:     corev1.PodStatus{Phase: corev1.PodPending},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace:         "ns",
+				Name:              "p",
+				UID:               "p",
+				Labels:            map[string]string{"app": "cool"},
+				CreationTimestamp: metav1.NewTime(in.Now),
+			},
+			Status: corev1.PodStatus{Phase: corev1.PodPending},
 		})
 	},
 	"the ServiceAccounts are not read": func(in *csv.Input) { unread(&in.ServiceAccounts) },
@@ -161,7 +167,10 @@ func TestProblemsOfWebhooksAndAPIServices(t *testing.T) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = new(metav1.NewTime(in.Now))
 			faults[name](&in)
 			a := assess(t, in)
-			got = append(got, name+": "+string(phase)+" -> "+string(a.Phase)+"/"+string(a.Reason)+" "+a.Message+" ["+a.Rule+"] "+a.RequeueAfter.String())
+			got = append(
+				got,
+				name+": "+string(phase)+" -> "+string(a.Phase)+"/"+string(a.Reason)+" "+a.Message+" ["+a.Rule+"] "+a.RequeueAfter.String(),
+			)
 		}
 	}
 	const file = "testdata/called.golden"
@@ -217,7 +226,10 @@ func TestLawsWithProblemsOfWebhooksAndAPIServices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := spoiled(t, well)
 		// Not shift-invariant: certificates tell the time.
-		require.NoError(t, errors.Join(invariant.Deterministic(reconcile, in), invariant.Pure(reconcile, in), invariant.DeadlineSound(reconcile, in)))
+		require.NoError(
+			t,
+			errors.Join(invariant.Deterministic(reconcile, in), invariant.Pure(reconcile, in), invariant.DeadlineSound(reconcile, in)),
+		)
 		require.NoError(t, invariant.CheckpointSound(csv.Reconcile, in))
 		require.NoError(t, errors.Join(invariant.Separate(reconciled(t, in).Result), invariant.Recordable(reconciled(t, in).Result)))
 	})

@@ -20,7 +20,11 @@ const (
 
 var rulesOnVaults = []admissionregistrationv1.RuleWithOperations{{
 	Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-	Rule:       admissionregistrationv1.Rule{APIGroups: []string{"bank.example.com"}, APIVersions: []string{"v1"}, Resources: []string{"vaults"}},
+	Rule: admissionregistrationv1.Rule{
+		APIGroups:   []string{"bank.example.com"},
+		APIVersions: []string{"v1"},
+		Resources:   []string{"vaults"},
+	},
 }}
 
 // reaching is an Issuer that must not be asked: it would write to a cluster.

@@ -27,7 +27,12 @@ const organization = "Red Hat, Inc."
 type Issuer struct{}
 
 // Issue implements controllers.Issuer. It needs no Reader and no second call.
-func (Issuer) Issue(_ context.Context, _ olmcore.Reader, requests []serving.Request, _ time.Time) ([]serving.Issued, olmcore.Result, error) {
+func (Issuer) Issue(
+	_ context.Context,
+	_ olmcore.Reader,
+	requests []serving.Request,
+	_ time.Time,
+) ([]serving.Issued, olmcore.Result, error) {
 	issued, err := Sign(requests, func(string) (*ecdsa.PrivateKey, error) {
 		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	})
@@ -93,7 +98,12 @@ func authorityOf(key *ecdsa.PrivateKey, requests []serving.Request) (*x509.Certi
 	return x509.ParseCertificate(der)
 }
 
-func leafOf(key *ecdsa.PrivateKey, authority *x509.Certificate, authorityKey *ecdsa.PrivateKey, r serving.Request) (c serving.Certificate, err error) {
+func leafOf(
+	key *ecdsa.PrivateKey,
+	authority *x509.Certificate,
+	authorityKey *ecdsa.PrivateKey,
+	r serving.Request,
+) (c serving.Certificate, err error) {
 	if len(r.Hosts) == 0 {
 		return c, fmt.Errorf("the request names no hosts")
 	}

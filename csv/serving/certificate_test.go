@@ -63,30 +63,115 @@ func TestInspectFindsProblems(t *testing.T) {
 		problem string
 		valid   bool
 	}{
-		"a valid certificate":                            {good, time.Hour, "", true},
-		"at the time of its creation":                    {good, 0, "", true},
-		"24 hours before it expires":                     {good, serving.Validity - serving.RenewBefore, "", true},
-		"less than 24 hours before it expires":           {good, serving.Validity - serving.RenewBefore + time.Second, "the certificate expires soon, and is replaced from 2028-02-28T12:00:00Z on", true},
-		"after it expired":                               {good, serving.Validity + time.Second, "the certificate or its authority has expired, or is not valid yet", false},
-		"before it is valid":                             {good, -time.Second, "the certificate or its authority has expired, or is not valid yet", false},
-		"nothing":                                        {serving.Certificate{}, 0, "the authority's certificate is missing", false},
-		"no authority":                                   {with(func(c *serving.Certificate) { c.CAPEM = nil }), 0, "the authority's certificate is missing", false},
-		"no certificate":                                 {with(func(c *serving.Certificate) { c.CertPEM = nil }), 0, "the certificate is missing", false},
-		"no key":                                         {with(func(c *serving.Certificate) { c.KeyPEM = nil }), 0, "the private key does not match the certificate", false},
-		"the key of another certificate":                 {with(func(c *serving.Certificate) { c.KeyPEM = other.KeyPEM }), 0, "the private key does not match the certificate", false},
-		"another authority":                              {with(func(c *serving.Certificate) { c.CAPEM = other.CAPEM }), 0, "the authority did not sign the certificate", false},
-		"an additional authority":                        {with(func(c *serving.Certificate) { c.CAPEM = append(bytes.Clone(other.CAPEM), c.CAPEM...) }), 0, "", true},
-		"an invalid authority":                           {with(func(c *serving.Certificate) { c.CAPEM = []byte("garbage") }), 0, "the authority's certificate is missing", false},
-		"a PEM block that is not a certificate":          {with(func(c *serving.Certificate) { c.CAPEM = block("CERTIFICATE", []byte("garbage")) }), 0, "the authority's certificate cannot be parsed", false},
-		"a certificate that is too large":                {with(func(c *serving.Certificate) { c.CertPEM = bytes.Repeat(c.CertPEM, 1000) }), 0, fmt.Sprintf("the certificate is too large: %d bytes", 1000*len(good.CertPEM)), false},
-		"too many certificates":                          {with(func(c *serving.Certificate) { c.CAPEM = bytes.Repeat(c.CAPEM, 17) }), 0, "the authority's certificate is too large: more than 16 certificates", false},
-		"a key that is too large":                        {with(func(c *serving.Certificate) { c.KeyPEM = bytes.Repeat(c.KeyPEM, 100) }), 0, "the private key is too large", false},
-		"another name":                                   {issue(t, "a", serving.Validity, hosts[0], hosts[2]), 0, "the certificate is not for cool-service.ns.svc", false},
-		"a short life, at its beginning":                 {issue(t, "a", 3*time.Hour, hosts...), time.Hour, "", true},
-		"a short life, in its last third":                {issue(t, "a", 3*time.Hour, hosts...), 2*time.Hour + time.Second, "the certificate expires soon, and is replaced from 2026-03-01T14:00:00Z on", true},
-		"with an Ed25519 key":                            {signed(t, ed25519Key(t), x509.ExtKeyUsageServerAuth), 0, "", true},
-		"with an RSA key":                                {signed(t, rsaKey(t), x509.ExtKeyUsageServerAuth), 0, "", true},
-		"for clients":                                    {signed(t, ed25519Key(t), x509.ExtKeyUsageClientAuth), 0, "the usages of the certificate, or a restriction of its authority, do not allow a serving certificate", false},
+		"a valid certificate":         {good, time.Hour, "", true},
+		"at the time of its creation": {good, 0, "", true},
+		"24 hours before it expires":  {good, serving.Validity - serving.RenewBefore, "", true},
+		"less than 24 hours before it expires": {
+			good,
+			serving.Validity - serving.RenewBefore + time.Second,
+			"the certificate expires soon, and is replaced from 2028-02-28T12:00:00Z on",
+			true,
+		},
+		"after it expired": {
+			good,
+			serving.Validity + time.Second,
+			"the certificate or its authority has expired, or is not valid yet",
+			false,
+		},
+		"before it is valid": {
+			good,
+			-time.Second,
+			"the certificate or its authority has expired, or is not valid yet",
+			false,
+		},
+		"nothing": {serving.Certificate{}, 0, "the authority's certificate is missing", false},
+		"no authority": {
+			with(func(c *serving.Certificate) { c.CAPEM = nil }),
+			0,
+			"the authority's certificate is missing",
+			false,
+		},
+		"no certificate": {
+			with(func(c *serving.Certificate) { c.CertPEM = nil }),
+			0,
+			"the certificate is missing",
+			false,
+		},
+		"no key": {
+			with(func(c *serving.Certificate) { c.KeyPEM = nil }),
+			0,
+			"the private key does not match the certificate",
+			false,
+		},
+		"the key of another certificate": {
+			with(func(c *serving.Certificate) { c.KeyPEM = other.KeyPEM }),
+			0,
+			"the private key does not match the certificate",
+			false,
+		},
+		"another authority": {
+			with(func(c *serving.Certificate) { c.CAPEM = other.CAPEM }),
+			0,
+			"the authority did not sign the certificate",
+			false,
+		},
+		"an additional authority": {
+			with(func(c *serving.Certificate) { c.CAPEM = append(bytes.Clone(other.CAPEM), c.CAPEM...) }),
+			0,
+			"",
+			true,
+		},
+		"an invalid authority": {
+			with(func(c *serving.Certificate) { c.CAPEM = []byte("garbage") }),
+			0,
+			"the authority's certificate is missing",
+			false,
+		},
+		"a PEM block that is not a certificate": {
+			with(func(c *serving.Certificate) { c.CAPEM = block("CERTIFICATE", []byte("garbage")) }),
+			0,
+			"the authority's certificate cannot be parsed",
+			false,
+		},
+		"a certificate that is too large": {
+			with(func(c *serving.Certificate) { c.CertPEM = bytes.Repeat(c.CertPEM, 1000) }),
+			0,
+			fmt.Sprintf("the certificate is too large: %d bytes", 1000*len(good.CertPEM)),
+			false,
+		},
+		"too many certificates": {
+			with(func(c *serving.Certificate) { c.CAPEM = bytes.Repeat(c.CAPEM, 17) }),
+			0,
+			"the authority's certificate is too large: more than 16 certificates",
+			false,
+		},
+		"a key that is too large": {
+			with(func(c *serving.Certificate) { c.KeyPEM = bytes.Repeat(c.KeyPEM, 100) }),
+			0,
+			"the private key is too large",
+			false,
+		},
+		"another name": {
+			issue(t, "a", serving.Validity, hosts[0], hosts[2]),
+			0,
+			"the certificate is not for cool-service.ns.svc",
+			false,
+		},
+		"a short life, at its beginning": {issue(t, "a", 3*time.Hour, hosts...), time.Hour, "", true},
+		"a short life, in its last third": {
+			issue(t, "a", 3*time.Hour, hosts...),
+			2*time.Hour + time.Second,
+			"the certificate expires soon, and is replaced from 2026-03-01T14:00:00Z on",
+			true,
+		},
+		"with an Ed25519 key": {signed(t, ed25519Key(t), x509.ExtKeyUsageServerAuth), 0, "", true},
+		"with an RSA key":     {signed(t, rsaKey(t), x509.ExtKeyUsageServerAuth), 0, "", true},
+		"for clients": {
+			signed(t, ed25519Key(t), x509.ExtKeyUsageClientAuth),
+			0,
+			"the usages of the certificate, or a restriction of its authority, do not allow a serving certificate",
+			false,
+		},
 		"a signing certificate that is not an authority": {signedByLeaf(t), 0, "the authority did not sign the certificate", false},
 	}
 	for name, c := range cases {
@@ -140,7 +225,19 @@ func signed(t testing.TB, key any, usage x509.ExtKeyUsage) serving.Certificate {
 // it.
 func TestPrivateKeysMatchAsInTLS(t *testing.T) {
 	rsaOne, ed := rsaKey(t), ed25519Key(t)
-	byRSA, byEd, byEC := signed(t, rsaOne, x509.ExtKeyUsageServerAuth), signed(t, ed, x509.ExtKeyUsageServerAuth), issue(t, "a", serving.Validity, hosts...)
+	byRSA, byEd, byEC := signed(
+		t,
+		rsaOne,
+		x509.ExtKeyUsageServerAuth,
+	), signed(
+		t,
+		ed,
+		x509.ExtKeyUsageServerAuth,
+	), issue(
+		t,
+		"a",
+		serving.Validity,
+		hosts...)
 	exchange, err := ecdh.X25519().GenerateKey(rand.Reader)
 	require.NoError(t, err)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(exchange)
@@ -151,7 +248,9 @@ func TestPrivateKeysMatchAsInTLS(t *testing.T) {
 		byRSA.KeyPEM, byEd.KeyPEM, byEC.KeyPEM, nil, []byte("garbage"), byEC.CertPEM, block("PRIVATE KEY", []byte("garbage")),
 		block("RSA PRIVATE KEY", pkcs1), block("PRIVATE KEY", pkcs1), block("RSA PRIVATE KEY", der(byRSA.KeyPEM)), block("NO PRIVATE KEY", pkcs1),
 		block("XPRIVATE KEY", pkcs1), block("PRIVATE KEYS", pkcs1), block("PRIVATE KEY", pkcs8), block("EC PRIVATE KEY", der(byEC.KeyPEM)),
-		append(bytes.Clone(byEC.CertPEM), byEC.KeyPEM...), append(bytes.Clone(byEC.KeyPEM), byRSA.KeyPEM...), append(bytes.Clone(byRSA.KeyPEM), byEC.KeyPEM...),
+		append(
+			bytes.Clone(byEC.CertPEM),
+			byEC.KeyPEM...), append(bytes.Clone(byEC.KeyPEM), byRSA.KeyPEM...), append(bytes.Clone(byRSA.KeyPEM), byEC.KeyPEM...),
 	}
 	for i, key := range keys {
 		for j, c := range []serving.Certificate{byRSA, byEd, byEC} {
@@ -190,7 +289,9 @@ func TestFromDataReadsKeysOfSecret(t *testing.T) {
 // Trusts and Without.
 func TestBundleContainsEachAuthorityOnce(t *testing.T) {
 	a, b := issue(t, "a", serving.Validity, hosts...).CAPEM, issue(t, "b", time.Hour, hosts...).CAPEM
-	both := parse(bytes.Join([][]byte{[]byte("garbage\n"), a, block("PRIVATE KEY", []byte("x")), b, a, block("CERTIFICATE", []byte("x"))}, nil))
+	both := parse(
+		bytes.Join([][]byte{[]byte("garbage\n"), a, block("PRIVATE KEY", []byte("x")), b, a, block("CERTIFICATE", []byte("x"))}, nil),
+	)
 	require.Len(t, both, 2, "each once, nothing else")
 	require.Equal(t, string(a)+string(b), string(both.PEM()))
 	onlyA, onlyB := parse(a), parse(b)
@@ -212,7 +313,10 @@ func TestCostOfInspectionIsLimited(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			for _, c := range []serving.Certificate{{CAPEM: data, CertPEM: data, KeyPEM: data}, {CAPEM: good.CAPEM, CertPEM: data, KeyPEM: data}, {CAPEM: good.CAPEM, CertPEM: good.CertPEM, KeyPEM: data}} {
+			for _, c := range []serving.Certificate{
+				{CAPEM: data, CertPEM: data, KeyPEM: data}, {CAPEM: good.CAPEM, CertPEM: data, KeyPEM: data},
+				{CAPEM: good.CAPEM, CertPEM: good.CertPEM, KeyPEM: data},
+			} {
 				require.False(t, serving.Inspect(c, hosts, start).Valid)
 			}
 			parse(data)

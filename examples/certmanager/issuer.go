@@ -42,7 +42,12 @@ type Issuer struct {
 
 // Issue implements controllers.Issuer. The error names a Certificate or Issuer that is another's, what cert-manager
 // says of a Certificate that it cannot make, or that it is not installed.
-func (i Issuer) Issue(ctx context.Context, r olmcore.Reader, requests []serving.Request, now time.Time) (issued []serving.Issued, result olmcore.Result, err error) {
+func (i Issuer) Issue(
+	ctx context.Context,
+	r olmcore.Reader,
+	requests []serving.Request,
+	now time.Time,
+) (issued []serving.Issued, result olmcore.Result, err error) {
 	var failures []error
 	if i.Ref.Name == "" && len(requests) > 0 {
 		action, err := selfSigned(ctx, r, requests[0])
@@ -73,7 +78,12 @@ func (i Issuer) Issue(ctx context.Context, r olmcore.Reader, requests []serving.
 func Name(service string) string { return service + "-cert-manager" }
 
 // answer returns the certificate of a request once it is there, and until then what brings it about.
-func (i Issuer) answer(ctx context.Context, r olmcore.Reader, request serving.Request, now time.Time) (serving.Certificate, []olmcore.Action, error) {
+func (i Issuer) answer(
+	ctx context.Context,
+	r olmcore.Reader,
+	request serving.Request,
+	now time.Time,
+) (serving.Certificate, []olmcore.Action, error) {
 	var none serving.Certificate
 	live, found, err := get[certmanagerv1.Certificate](ctx, r, certmanagerv1.CertificateKind, request.Namespace, Name(request.Service))
 	if err != nil {
@@ -97,9 +107,17 @@ func (i Issuer) answer(ctx context.Context, r olmcore.Reader, request serving.Re
 	if err != nil || secret == nil {
 		return none, nil, err
 	}
-	made := serving.Certificate{CAPEM: secret.Data[cmmeta.TLSCAKey], CertPEM: secret.Data[corev1.TLSCertKey], KeyPEM: secret.Data[corev1.TLSPrivateKeyKey]}
+	made := serving.Certificate{
+		CAPEM:   secret.Data[cmmeta.TLSCAKey],
+		CertPEM: secret.Data[corev1.TLSCertKey],
+		KeyPEM:  secret.Data[corev1.TLSPrivateKeyKey],
+	}
 	if len(made.CAPEM) == 0 {
-		return none, nil, fmt.Errorf("%s %s gives no authority in ca.crt, which clients could trust", live.Spec.IssuerRef.Kind, live.Spec.IssuerRef.Name)
+		return none, nil, fmt.Errorf(
+			"%s %s gives no authority in ca.crt, which clients could trust",
+			live.Spec.IssuerRef.Kind,
+			live.Spec.IssuerRef.Name,
+		)
 	}
 	if serving.Inspect(made, request.Hosts, now).Problem != "" {
 		return none, nil, nil // cert-manager is about to replace it
@@ -122,7 +140,10 @@ func (i Issuer) certificateOf(request serving.Request, live *certmanagerv1.Certi
 		Algorithm: certmanagerv1.ECDSAKeyAlgorithm, Size: 256, RotationPolicy: certmanagerv1.RotationPolicyAlways,
 	}
 	c.Spec.IssuerRef = cmmeta.IssuerReference{
-		Name: cmp.Or(i.Ref.Name, SelfSigned), Kind: cmp.Or(i.Ref.Kind, certmanagerv1.IssuerKind), Group: cmp.Or(i.Ref.Group, certmanagerv1.SchemeGroupVersion.Group),
+		Name: cmp.Or(
+			i.Ref.Name,
+			SelfSigned,
+		), Kind: cmp.Or(i.Ref.Kind, certmanagerv1.IssuerKind), Group: cmp.Or(i.Ref.Group, certmanagerv1.SchemeGroupVersion.Group),
 	}
 	return c
 }
@@ -136,7 +157,8 @@ func readiness(c *certmanagerv1.Certificate) (ready bool, problem error) {
 		case condition.Type == certmanagerv1.CertificateConditionReady:
 			ready = true
 		}
-		if condition.Type == certmanagerv1.CertificateConditionIssuing && condition.Status == cmmeta.ConditionFalse && condition.Reason == "Failed" {
+		if condition.Type == certmanagerv1.CertificateConditionIssuing && condition.Status == cmmeta.ConditionFalse &&
+			condition.Reason == "Failed" {
 			problem = fmt.Errorf("cert-manager cannot make certificate %s/%s: %s", c.Namespace, c.Name, condition.Message)
 		}
 	}
@@ -215,7 +237,10 @@ func update(before, after olmcore.Object, request serving.Request) ([]olmcore.Ac
 }
 
 func why(request serving.Request) olmcore.Cause {
-	return olmcore.Cause{Reason: ReasonCertificate, Message: fmt.Sprintf("deployment %s needs a certificate for %s", request.Deployment, request.Hosts[0])}
+	return olmcore.Cause{
+		Reason:  ReasonCertificate,
+		Message: fmt.Sprintf("deployment %s needs a certificate for %s", request.Deployment, request.Hosts[0]),
+	}
 }
 
 func untyped(o olmcore.Object) (*unstructured.Unstructured, error) {

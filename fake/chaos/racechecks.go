@@ -52,7 +52,8 @@ func checkSettings(h *History) {
 			continue
 		}
 		for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
-			if name, number := packageOf(c.Name); c.Namespace == cm.Namespace && name == pkg && number >= before && !c.IsCopied() && c.DeletionTimestamp == nil {
+			if name, number := packageOf(c.Name); c.Namespace == cm.Namespace && name == pkg && number >= before && !c.IsCopied() &&
+				c.DeletionTimestamp == nil {
 				h.must(fmt.Errorf("%s went from version %d back to %d, and %s exists", key, before, now, c.Name))
 			}
 		}

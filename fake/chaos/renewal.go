@@ -41,7 +41,8 @@ func installServing(h *History) {
 	h.runFor(10 * time.Minute)
 	for _, ns := range tenants {
 		for _, name := range servingPackages[ns] {
-			if c := fake.Find[*v1alpha1.ClusterServiceVersion](h.Cluster, ns, operators.Name(name, 1)); c == nil || c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+			if c := fake.Find[*v1alpha1.ClusterServiceVersion](h.Cluster, ns, operators.Name(name, 1)); c == nil ||
+				c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
 				h.must(fmt.Errorf("%s/%s is not installed at the beginning: %+v", ns, name, c))
 			}
 		}
@@ -177,7 +178,8 @@ var errPolicy = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("a
 
 // isRefused reports whether the policy of the moment refuses a write.
 func isRefused(h *History, verb olmcore.Verb, kind string) bool {
-	return h.policy && verb == olmcore.VerbUpdate && (strings.HasSuffix(kind, "WebhookConfiguration") || kind == "APIService" || kind == "CustomResourceDefinition")
+	return h.policy && verb == olmcore.VerbUpdate &&
+		(strings.HasSuffix(kind, "WebhookConfiguration") || kind == "APIService" || kind == "CustomResourceDefinition")
 }
 
 // stepSpoilCertificate: a Secret with a certificate is deleted or changed.

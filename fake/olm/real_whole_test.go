@@ -134,7 +134,14 @@ func requireServing(t *testing.T, c *fake.Cluster, namespace, deployment string)
 }
 
 // requireWebhook: the API server calls a webhook, for the namespaces that the operator watches.
-func requireWebhook(t *testing.T, c *fake.Cluster, csv *v1alpha1.ClusterServiceVersion, w *v1alpha1.WebhookDescription, authority []byte, targets []string) {
+func requireWebhook(
+	t *testing.T,
+	c *fake.Cluster,
+	csv *v1alpha1.ClusterServiceVersion,
+	w *v1alpha1.WebhookDescription,
+	authority []byte,
+	targets []string,
+) {
 	t.Helper()
 	labels := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: csv.Namespace, Name: csv.Name}.Labels()
 	labels["olm.webhook-description-generate-name"] = w.GenerateName

@@ -91,7 +91,13 @@ func TestTheAPIServerCallsAnOperator(t *testing.T) {
 	w.settle()
 	require.Equal(t, before, w.writes(), "what the API server defaults is not written again by new managers")
 
-	edit(t, w, "ops", csvName("gamma", 1), func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = c.Spec.WebhookDefinitions[1:] })
+	edit(
+		t,
+		w,
+		"ops",
+		csvName("gamma", 1),
+		func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = c.Spec.WebhookDefinitions[1:] },
+	)
 	w.until("a webhook that the version has no more is gone", func() bool {
 		return len(list[*admissionregistrationv1.ValidatingWebhookConfiguration](t, w, "")) == 0
 	})
@@ -144,7 +150,13 @@ var callerKinds = []schema.GroupVersionKind{
 // clientsOf are the places at which an object makes the API server call a Service.
 func clientsOf(o olmcore.Object) (clients []admissionregistrationv1.WebhookClientConfig) {
 	add := func(namespace, name string, bundle []byte) {
-		clients = append(clients, admissionregistrationv1.WebhookClientConfig{CABundle: bundle, Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: name}})
+		clients = append(
+			clients,
+			admissionregistrationv1.WebhookClientConfig{
+				CABundle: bundle,
+				Service:  &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: name},
+			},
+		)
 	}
 	switch o := o.(type) {
 	case *admissionregistrationv1.ValidatingWebhookConfiguration:
@@ -229,7 +241,12 @@ func repeatedly(t testing.TB, user dynamic.Interface) *repeated {
 		_, err := user.Resource(gammasV1).Namespace("shop").Create(context.Background(), o, metav1.CreateOptions{})
 		_, converting := user.Resource(gammasV2).Namespace("shop").Get(context.Background(), "first", metav1.GetOptions{})
 		_, reading := user.Resource(readings).Namespace("shop").List(context.Background(), metav1.ListOptions{})
-		return errors.Join(err, converting, reading, user.Resource(gammasV1).Namespace("shop").Delete(context.Background(), o.GetName(), metav1.DeleteOptions{}))
+		return errors.Join(
+			err,
+			converting,
+			reading,
+			user.Resource(gammasV1).Namespace("shop").Delete(context.Background(), o.GetName(), metav1.DeleteOptions{}),
+		)
 	}
 	r.done.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
@@ -250,7 +267,8 @@ func requireTrusted(t testing.TB, w *realWorld) {
 	require.NoError(t, err)
 	var all []version
 	for key, versions := range historyOf(t, requests) {
-		if strings.HasPrefix(key, "/secrets/ops/gamma-service-cert") || slices.ContainsFunc(versions, func(v version) bool { return len(clientsOf(v.object)) > 0 }) {
+		if strings.HasPrefix(key, "/secrets/ops/gamma-service-cert") ||
+			slices.ContainsFunc(versions, func(v version) bool { return len(clientsOf(v.object)) > 0 }) {
 			all = append(all, versions...)
 		}
 	}

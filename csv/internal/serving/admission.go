@@ -289,8 +289,8 @@ func removedConfigurations(f *facts) []olmcore.Action {
 	return actions
 }
 
-// followGroup updates the namespaceSelectors of a configuration of this CSV, and rules that an installation narrowed and
-// that may be wider now.
+// followGroup updates the namespaceSelectors of a configuration of this CSV, and rules that an installation narrowed
+// and that may be wider now.
 //
 // Differs: OLM updates the namespaceSelectors only during installations. So after an OperatorGroup is created again,
 // the webhooks of its CSVs are called for no namespace.

@@ -114,7 +114,9 @@ func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 		"a definition of the replaced version":        {changes(defined("cubes", "ns/cool.v1"), lists("cubes", predecessor)), ""},
 		"one that the replaced version does not list": {changes(defined("cubes", "ns/cool.v1"), lists("cubes", itself)), refuseCubes},
 		"a definition with only the owner labels of the CSV": {
-			changes(defined("cubes"), lists("cubes", itself), func(s *internalserving.Clients) { s.Definitions[0].Labels = ownerLabels("ns", "cool.v2") }),
+			changes(
+				defined("cubes"), lists("cubes", itself), func(s *internalserving.Clients) { s.Definitions[0].Labels = ownerLabels("ns", "cool.v2") },
+			),
 			"",
 		},
 		"one of a version of another namespace": {
@@ -136,7 +138,9 @@ func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), definitionsFirstInstalledBy("ns")), "",
 		},
 		"another operator was installed with it later, and an account installs this one": {
-			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), definitionsFirstInstalledBy("ns"), func(s *internalserving.Clients) {
+			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), definitionsFirstInstalledBy("ns"), func(
+				s *internalserving.Clients,
+			) {
 				s.IsConfined = true
 			}),
 			created + "CustomResourceDefinition cubes.ice.example.com of the same group was also installed with ClusterServiceVersion other/x." +

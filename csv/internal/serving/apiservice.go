@@ -170,8 +170,8 @@ func existingAPIs(f *facts) (services []olmcore.Object) {
 	return services
 }
 
-// missingAPIs returns the Services of the owned APIServices that do not exist, or that are being deleted and belong to a
-// version of the namespace.
+// missingAPIs returns the Services of the owned APIServices that do not exist, or that are being deleted and belong to
+// a version of the namespace.
 func missingAPIs(f *facts) (services []string) {
 	for _, a := range f.apis {
 		if a.live == nil || a.live.DeletionTimestamp != nil && a.isOfNamespace(f.source.CSV.Namespace) {

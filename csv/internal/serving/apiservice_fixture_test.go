@@ -74,7 +74,14 @@ func apiOperator(name string, version int) *v1alpha1.ClusterServiceVersion {
 }
 
 func named(namespace, name string, labels map[string]string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "-" + name), ResourceVersion: "7", Labels: labels, CreationTimestamp: *csvtest.Ago(time.Hour)}
+	return metav1.ObjectMeta{
+		Namespace:         namespace,
+		Name:              name,
+		UID:               types.UID(namespace + "-" + name),
+		ResourceVersion:   "7",
+		Labels:            labels,
+		CreationTimestamp: *csvtest.Ago(time.Hour),
+	}
 }
 
 // ownerLabels returns the owner labels that OLM writes for a version.
@@ -88,7 +95,10 @@ func ownerLabels(namespace, name string) map[string]string {
 // user.
 func liveAPI() *apiregistrationv1.APIService {
 	service := &apiregistrationv1.APIService{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"}, ObjectMeta: named("", apiName, ownerLabels("ns", "cool.v2")),
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: "apiregistration.k8s.io/v1",
+			Kind:       "APIService",
+		}, ObjectMeta: named("", apiName, ownerLabels("ns", "cool.v2")),
 	}
 	service.Annotations = map[string]string{"user": "x"}
 	service.Spec = apiregistrationv1.APIServiceSpec{
@@ -100,7 +110,9 @@ func liveAPI() *apiregistrationv1.APIService {
 }
 
 func setAvailable(service *apiregistrationv1.APIService, status apiregistrationv1.ConditionStatus, since time.Duration) {
-	service.Status.Conditions = []apiregistrationv1.APIServiceCondition{{Type: apiregistrationv1.Available, Status: status, LastTransitionTime: *csvtest.Ago(since)}}
+	service.Status.Conditions = []apiregistrationv1.APIServiceCondition{
+		{Type: apiregistrationv1.Available, Status: status, LastTransitionTime: *csvtest.Ago(since)},
+	}
 }
 
 // installed returns version cool.v2 with all objects up to date. cool.v1, which it replaces, exists too.
@@ -121,10 +133,13 @@ func installedAPI() internalserving.Clients {
 		CSV: c, Now: csvtest.Now, Group: csvtest.Group(), Neighbours: []*v1alpha1.ClusterServiceVersion{predecessor},
 		APIServices: []*apiregistrationv1.APIService{liveAPI()},
 		Objects: &serving.Objects{
-			Services:     olmcore.Found(&corev1.Service{ObjectMeta: named("ns", "cool-service", nil)}),
-			Secrets:      olmcore.Found(secret),
-			Roles:        olmcore.Found(&rbacv1.Role{ObjectMeta: named("ns", "cool-service-cert", nil)}),
-			RoleBindings: olmcore.Found(&rbacv1.RoleBinding{ObjectMeta: named("ns", "cool-service-cert", nil)}, &rbacv1.RoleBinding{ObjectMeta: named("kube-system", "cool-service-auth-reader", nil)}),
+			Services: olmcore.Found(&corev1.Service{ObjectMeta: named("ns", "cool-service", nil)}),
+			Secrets:  olmcore.Found(secret),
+			Roles:    olmcore.Found(&rbacv1.Role{ObjectMeta: named("ns", "cool-service-cert", nil)}),
+			RoleBindings: olmcore.Found(
+				&rbacv1.RoleBinding{ObjectMeta: named("ns", "cool-service-cert", nil)},
+				&rbacv1.RoleBinding{ObjectMeta: named("kube-system", "cool-service-auth-reader", nil)},
+			),
 			ClusterRoleBindings: olmcore.Found(
 				&rbacv1.ClusterRoleBinding{ObjectMeta: named("", "cool-service-system:auth-delegator", nil)},
 			),
@@ -133,7 +148,12 @@ func installedAPI() internalserving.Clients {
 		Deployments:     []*appsv1.Deployment{d},
 		ServiceAccounts: []*corev1.ServiceAccount{{ObjectMeta: named("ns", "cool", nil)}},
 		ServedAPIs: olmcore.Found(
-			schema.GroupVersionKind{Group: "ice.example.com", Version: "v1", Kind: "Ice"}, schema.GroupVersionKind{Group: "ice.example.com", Version: "v1", Kind: "Cube"},
+			schema.GroupVersionKind{
+				Group:   "ice.example.com",
+				Version: "v1",
+				Kind:    "Ice",
+			},
+			schema.GroupVersionKind{Group: "ice.example.com", Version: "v1", Kind: "Cube"},
 		),
 	}}
 }

@@ -26,20 +26,28 @@ func TestHealthOfAPIService(t *testing.T) {
 		change func(*internalserving.Clients)
 		want   internalserving.State
 	}{
-		"served":                   {func(*internalserving.Clients) {}, internalserving.Healthy},
-		"no owned APIService":      {func(s *internalserving.Clients) { s.CSV.Spec.APIServiceDefinitions.Owned = nil }, internalserving.Healthy},
-		"nothing at all":           {func(s *internalserving.Clients) { *s = internalserving.Clients{} }, internalserving.Healthy},
-		"absent":                   {absent, internalserving.Missing},
-		"not available":            {unavailable, internalserving.Waiting},
-		"unknown":                  {live(func(a *apiregistrationv1.APIService) { setAvailable(a, apiregistrationv1.ConditionUnknown, 0) }), internalserving.Waiting},
-		"no condition":             {live(func(a *apiregistrationv1.APIService) { a.Status.Conditions = nil }), internalserving.Waiting},
-		"going":                    {live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }), internalserving.Waiting},
-		"one kind is not served":   {func(s *internalserving.Clients) { s.ServedAPIs.Items = s.ServedAPIs.Items[1:] }, internalserving.Waiting},
-		"discovery was not asked":  {func(s *internalserving.Clients) { s.ServedAPIs = olmcore.Observed[schema.GroupVersionKind]{} }, internalserving.Healthy},
+		"served":              {func(*internalserving.Clients) {}, internalserving.Healthy},
+		"no owned APIService": {func(s *internalserving.Clients) { s.CSV.Spec.APIServiceDefinitions.Owned = nil }, internalserving.Healthy},
+		"nothing at all":      {func(s *internalserving.Clients) { *s = internalserving.Clients{} }, internalserving.Healthy},
+		"absent":              {absent, internalserving.Missing},
+		"not available":       {unavailable, internalserving.Waiting},
+		"unknown": {
+			live(func(a *apiregistrationv1.APIService) { setAvailable(a, apiregistrationv1.ConditionUnknown, 0) }), internalserving.Waiting,
+		},
+		"no condition": {live(func(a *apiregistrationv1.APIService) { a.Status.Conditions = nil }), internalserving.Waiting},
+		"going": {
+			live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }), internalserving.Waiting,
+		},
+		"one kind is not served": {func(s *internalserving.Clients) { s.ServedAPIs.Items = s.ServedAPIs.Items[1:] }, internalserving.Waiting},
+		"discovery was not asked": {
+			func(s *internalserving.Clients) { s.ServedAPIs = olmcore.Observed[schema.GroupVersionKind]{} }, internalserving.Healthy,
+		},
 		"another Service":          {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" }), internalserving.Missing},
 		"no service reference":     {live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }), internalserving.Missing},
 		"an untrusted certificate": {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = otherCA }), internalserving.Missing},
-		"one of two is absent":     {changes(secondAPI, unavailable, func(s *internalserving.Clients) { s.APIServices = s.APIServices[:1] }), internalserving.Missing},
+		"one of two is absent": {
+			changes(secondAPI, unavailable, func(s *internalserving.Clients) { s.APIServices = s.APIServices[:1] }), internalserving.Missing,
+		},
 		"one of two is not served": {secondAPI, internalserving.Waiting},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +85,9 @@ func pending(since time.Duration, change func(*corev1.Pod)) *corev1.Pod {
 	return pod(func(p *corev1.Pod) {
 		p.CreationTimestamp = *csvtest.Ago(since)
 		p.Status.Phase, p.Status.ContainerStatuses = corev1.PodPending, nil
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: *csvtest.Ago(since)}}
+		p.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: *csvtest.Ago(since)},
+		}
 		change(p)
 	})
 }
@@ -116,12 +126,14 @@ func TestStartingAndStoppingPodsExcuseUnavailableAPIService(t *testing.T) {
 		"a container is created":               {drained(waits("ContainerCreating")), 4 * time.Minute},
 		"a Pod is initialized":                 {drained(waits("PodInitializing")), 4 * time.Minute},
 		"a container waits for another reason": {drained(waits("Other")), 0},
-		"an init container is created":         {drained(pending(2*time.Minute, func(p *corev1.Pod) { p.Status.InitContainerStatuses = waiting("ContainerCreating") })), 3 * time.Minute},
-		"no image":                             {drained(waits("ImagePullBackOff")), 0},
-		"no image at first":                    {drained(waits("ErrImagePull")), 0},
-		"it crashes":                           {drained(waits("CrashLoopBackOff")), 0},
-		"its configuration is bad":             {drained(waits("CreateContainerConfigError")), 0},
-		"its image name is bad":                {drained(waits("InvalidImageName")), 0},
+		"an init container is created": {
+			drained(pending(2*time.Minute, func(p *corev1.Pod) { p.Status.InitContainerStatuses = waiting("ContainerCreating") })), 3 * time.Minute,
+		},
+		"no image":                 {drained(waits("ImagePullBackOff")), 0},
+		"no image at first":        {drained(waits("ErrImagePull")), 0},
+		"it crashes":               {drained(waits("CrashLoopBackOff")), 0},
+		"its configuration is bad": {drained(waits("CreateContainerConfigError")), 0},
+		"its image name is bad":    {drained(waits("InvalidImageName")), 0},
 		"no image of an init container": {drained(pending(time.Minute, func(p *corev1.Pod) {
 			p.Status.InitContainerStatuses, p.Status.ContainerStatuses = waiting("ImagePullBackOff"), waiting("PodInitializing")
 		})), 0},
@@ -129,31 +141,45 @@ func TestStartingAndStoppingPodsExcuseUnavailableAPIService(t *testing.T) {
 			p.DeletionTimestamp, p.Status.ContainerStatuses = csvtest.Ago(0), waiting("CrashLoopBackOff")
 		})), 0},
 		"no node has room": {drained(pending(time.Minute, func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", LastTransitionTime: *csvtest.Ago(time.Minute)}}
+			p.Status.Conditions = []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", LastTransitionTime: *csvtest.Ago(time.Minute)},
+			}
 		})), 0},
 		"it has been Pending for too long": {drained(pending(5*time.Minute, same)), 0},
 		"it was made long ago and has no conditions": {drained(pending(time.Minute, func(p *corev1.Pod) {
 			p.CreationTimestamp, p.Status.Conditions = *csvtest.Ago(time.Hour), nil
 		})), 0},
-		"it was made just now and has no conditions": {drained(pending(time.Minute, func(p *corev1.Pod) { p.Status.Conditions = nil })), 4 * time.Minute},
+		"it was made just now and has no conditions": {
+			drained(pending(time.Minute, func(p *corev1.Pod) { p.Status.Conditions = nil })), 4 * time.Minute,
+		},
 		"a Pod of a day ceased to be ready": {drained(pod(func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = waiting("ContainerCreating")
 			p.Status.Conditions[1].Status, p.Status.Conditions[1].LastTransitionTime = corev1.ConditionFalse, *csvtest.Ago(30 * time.Second)
 		})), 4 * time.Minute},
-		"it was scheduled long after it was made": {drained(pending(time.Minute, func(p *corev1.Pod) { p.CreationTimestamp = *csvtest.Ago(time.Hour) })), 4 * time.Minute},
-		"one healthy, one on its way":             {drained(pod(same), terminating(0, nil)), 4 * time.Minute},
-		"one stuck, one on its way":               {drained(waits("CrashLoopBackOff"), terminating(0, nil)), 4 * time.Minute},
-		"a Pod of another operator":               {drained(pod(func(p *corev1.Pod) { p.Labels, p.DeletionTimestamp = map[string]string{"app": "x"}, csvtest.Ago(0) })), 0},
-		"a Pod of another namespace":              {drained(pod(func(p *corev1.Pod) { p.Namespace, p.DeletionTimestamp = "x", csvtest.Ago(0) })), 0},
-		"the clock was set back":                  {drained(terminating(-time.Hour, nil)), 4 * time.Minute},
-		"all replicas are available":              {changes(drained(terminating(0, nil)), backing(func(d *appsv1.Deployment) { d.Status.UnavailableReplicas = 0 })), 0},
+		"it was scheduled long after it was made": {
+			drained(pending(time.Minute, func(p *corev1.Pod) { p.CreationTimestamp = *csvtest.Ago(time.Hour) })), 4 * time.Minute,
+		},
+		"one healthy, one on its way": {drained(pod(same), terminating(0, nil)), 4 * time.Minute},
+		"one stuck, one on its way":   {drained(waits("CrashLoopBackOff"), terminating(0, nil)), 4 * time.Minute},
+		"a Pod of another operator": {
+			drained(pod(func(p *corev1.Pod) { p.Labels, p.DeletionTimestamp = map[string]string{"app": "x"}, csvtest.Ago(0) })), 0,
+		},
+		"a Pod of another namespace": {
+			drained(pod(func(p *corev1.Pod) { p.Namespace, p.DeletionTimestamp = "x", csvtest.Ago(0) })), 0,
+		},
+		"the clock was set back": {drained(terminating(-time.Hour, nil)), 4 * time.Minute},
+		"all replicas are available": {
+			changes(drained(terminating(0, nil)), backing(func(d *appsv1.Deployment) { d.Status.UnavailableReplicas = 0 })), 0,
+		},
 		"a replica is old": {changes(drained(terminating(0, nil)), backing(func(d *appsv1.Deployment) {
 			d.Status.UnavailableReplicas, d.Status.UpdatedReplicas = 0, 0
 		})), 4 * time.Minute},
 		"one replica is the default": {changes(drained(terminating(0, nil)), backing(func(d *appsv1.Deployment) {
 			d.Spec.Replicas, d.Status.UnavailableReplicas, d.Status.UpdatedReplicas = nil, 0, 0
 		})), 4 * time.Minute},
-		"a Deployment without a selector": {changes(drained(terminating(0, nil)), backing(func(d *appsv1.Deployment) { d.Spec.Selector = nil })), 0},
+		"a Deployment without a selector": {
+			changes(drained(terminating(0, nil)), backing(func(d *appsv1.Deployment) { d.Spec.Selector = nil })), 0,
+		},
 		"a selector that is bad": {changes(drained(terminating(0, nil)), backing(func(d *appsv1.Deployment) {
 			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Operator: "?"}}
 		})), 0},

@@ -83,17 +83,47 @@ func TestInstallUpdatesAPIService(t *testing.T) {
 	}{
 		"an APIService of the replaced version": {
 			ownedBy("ns", "cool.v1"), func(a *apiregistrationv1.APIService) { a.Labels["olm.owner"] = "cool.v2" }},
-		"under the account of the group": {changes(ownedBy("ns", "cool.v1"), withAccount), func(a *apiregistrationv1.APIService) { a.Labels["olm.owner"] = "cool.v2" }},
-		"an earlier incarnation":         {live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }), func(*apiregistrationv1.APIService) {}},
-		"no label olm.managed":           {live(func(a *apiregistrationv1.APIService) { delete(a.Labels, "olm.managed") }), func(a *apiregistrationv1.APIService) { a.Labels["olm.managed"] = "true" }},
-		"another Service":                {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" }), func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "cool-service" }},
-		"a Service elsewhere":            {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "x" }), func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "ns" }},
-		"no Service":                     {live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }), func(a *apiregistrationv1.APIService) { a.Spec.Service = createdAPI().Spec.Service }},
-		"another port":                   {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Port = new(int32(1)) }), func(a *apiregistrationv1.APIService) { a.Spec.Service.Port = new(int32(8443)) }},
-		"no port":                        {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Port = nil }), func(a *apiregistrationv1.APIService) { a.Spec.Service.Port = new(int32(8443)) }},
-		"no bundle":                      {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = nil }), func(a *apiregistrationv1.APIService) { a.Spec.CABundle = newCA }},
-		"another bundle":                 {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = otherCA }), func(a *apiregistrationv1.APIService) { a.Spec.CABundle = newCA }},
-		"a bundle of garbage":            {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = []byte("garbage") }), func(a *apiregistrationv1.APIService) { a.Spec.CABundle = newCA }},
+		"under the account of the group": {
+			changes(ownedBy("ns", "cool.v1"), withAccount), func(a *apiregistrationv1.APIService) { a.Labels["olm.owner"] = "cool.v2" },
+		},
+		"an earlier incarnation": {
+			live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }), func(*apiregistrationv1.APIService) {},
+		},
+		"no label olm.managed": {
+			live(func(a *apiregistrationv1.APIService) { delete(a.Labels, "olm.managed") }),
+			func(a *apiregistrationv1.APIService) { a.Labels["olm.managed"] = "true" },
+		},
+		"another Service": {
+			live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" }),
+			func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "cool-service" },
+		},
+		"a Service elsewhere": {
+			live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "x" }),
+			func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "ns" },
+		},
+		"no Service": {
+			live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }),
+			func(a *apiregistrationv1.APIService) { a.Spec.Service = createdAPI().Spec.Service },
+		},
+		"another port": {
+			live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Port = new(int32(1)) }),
+			func(a *apiregistrationv1.APIService) { a.Spec.Service.Port = new(int32(8443)) },
+		},
+		"no port": {
+			live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Port = nil }),
+			func(a *apiregistrationv1.APIService) { a.Spec.Service.Port = new(int32(8443)) },
+		},
+		"no bundle": {
+			live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = nil }), func(a *apiregistrationv1.APIService) { a.Spec.CABundle = newCA },
+		},
+		"another bundle": {
+			live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = otherCA }),
+			func(a *apiregistrationv1.APIService) { a.Spec.CABundle = newCA },
+		},
+		"a bundle of garbage": {
+			live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = []byte("garbage") }),
+			func(a *apiregistrationv1.APIService) { a.Spec.CABundle = newCA },
+		},
 		"it skips the verification of certificates": {
 			live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle, a.Spec.InsecureSkipTLSVerify = nil, true }),
 			func(a *apiregistrationv1.APIService) { a.Spec.CABundle, a.Spec.InsecureSkipTLSVerify = newCA, false }},
@@ -160,9 +190,21 @@ func TestInstallWaitsUntilAPIServiceCanBeCreated(t *testing.T) {
 // new one. Nothing is reported as wrong in the meantime.
 func TestAPIServiceTrustsBothAuthoritiesDuringRotation(t *testing.T) {
 	both := join(oldCA, newCA)
-	s := changed(live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = oldCA }), withAccount, func(s *internalserving.Clients) { s.Certificates = trustedBundles{"cool": both} })
+	s := changed(
+		live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = oldCA }),
+		withAccount,
+		func(s *internalserving.Clients) { s.Certificates = trustedBundles{"cool": both} },
+	)
 	rotates := func(to []byte) []olmcore.Action {
-		return []olmcore.Action{updated(t, s, "Trust", "the certificate authority behind APIService v1.ice.example.com changes", func(a *apiregistrationv1.APIService) { a.Spec.CABundle = to })}
+		return []olmcore.Action{
+			updated(
+				t,
+				s,
+				"Trust",
+				"the certificate authority behind APIService v1.ice.example.com changes",
+				func(a *apiregistrationv1.APIService) { a.Spec.CABundle = to },
+			),
+		}
 	}
 	require.Empty(t, cmp.Diff(rotates(both), s.Trust()))
 	require.Equal(t, internalserving.Healthy, s.Health().State, "no new installation is needed for it")
@@ -187,7 +229,13 @@ func TestTrustChangesOnlyTheCABundle(t *testing.T) {
 		return changed(live(change), func(s *internalserving.Clients) { s.Certificates = trustedBundles{"cool": otherCA} })
 	}
 	s := rotating(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner"], a.Spec.Service.Port = "cool.v1", nil })
-	want := updated(t, s, "Trust", "the certificate authority behind APIService v1.ice.example.com changes", func(a *apiregistrationv1.APIService) { a.Spec.CABundle = otherCA })
+	want := updated(
+		t,
+		s,
+		"Trust",
+		"the certificate authority behind APIService v1.ice.example.com changes",
+		func(a *apiregistrationv1.APIService) { a.Spec.CABundle = otherCA },
+	)
 	require.Empty(t, cmp.Diff([]olmcore.Action{want}, s.Trust()), "the version before still owns it")
 
 	for name, change := range map[string]func(*apiregistrationv1.APIService){
@@ -232,7 +280,10 @@ func TestAPIServiceRemovedFromSpecIsDeleted(t *testing.T) {
 				require.Empty(t, apiWrites(s))
 				return
 			}
-			want := olmcore.DeleteOf(s.APIServices[1], olmcore.Cause{Reason: "NotOwned", Message: "the spec no longer contains APIService v0.ice.example.com"})
+			want := olmcore.DeleteOf(
+				s.APIServices[1],
+				olmcore.Cause{Reason: "NotOwned", Message: "the spec no longer contains APIService v0.ice.example.com"},
+			)
 			want.As = s.Account
 			require.Empty(t, cmp.Diff([]olmcore.Action{want}, s.Trust()))
 			require.Empty(t, cmp.Diff([]olmcore.Action{want}, apiWrites(s)), "an installation includes the writes of Trust")
@@ -261,9 +312,17 @@ func legacyObjects(s *internalserving.Clients) {
 	s.Objects.Services.Items = append(s.Objects.Services.Items, &corev1.Service{ObjectMeta: named("ns", "v1-ice-example-com", ours)})
 	s.Objects.Secrets.Items = append(s.Objects.Secrets.Items, &corev1.Secret{ObjectMeta: named("ns", apiName+"-cert", ours)})
 	s.Objects.Roles.Items = append(s.Objects.Roles.Items, &rbacv1.Role{ObjectMeta: named("ns", apiName+"-cert", ours)})
-	s.Objects.RoleBindings.Items = append(s.Objects.RoleBindings.Items,
-		&rbacv1.RoleBinding{ObjectMeta: named("ns", apiName+"-cert", ours)}, &rbacv1.RoleBinding{ObjectMeta: named("kube-system", apiName+"-auth-reader", ours)})
-	s.Objects.ClusterRoleBindings.Items = append(s.Objects.ClusterRoleBindings.Items, &rbacv1.ClusterRoleBinding{ObjectMeta: named("", apiName+"-system:auth-delegator", ours)})
+	s.Objects.RoleBindings.Items = append(
+		s.Objects.RoleBindings.Items,
+		&rbacv1.RoleBinding{
+			ObjectMeta: named("ns", apiName+"-cert", ours),
+		},
+		&rbacv1.RoleBinding{ObjectMeta: named("kube-system", apiName+"-auth-reader", ours)},
+	)
+	s.Objects.ClusterRoleBindings.Items = append(
+		s.Objects.ClusterRoleBindings.Items,
+		&rbacv1.ClusterRoleBinding{ObjectMeta: named("", apiName+"-system:auth-delegator", ours)},
+	)
 }
 
 func TestLegacyObjectsAreDeleted(t *testing.T) {
@@ -277,7 +336,14 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 	for _, a := range actions {
 		_, target, cause := a.Describe()
 		require.NotEmpty(t, target.UID)
-		require.Equal(t, olmcore.Cause{Reason: "LegacyObject", Message: "an old version of OLM created it for APIService v1.ice.example.com, and it is no longer used"}, cause)
+		require.Equal(
+			t,
+			olmcore.Cause{
+				Reason:  "LegacyObject",
+				Message: "an old version of OLM created it for APIService v1.ice.example.com, and it is no longer used",
+			},
+			cause,
+		)
 		require.Equal(t, s.Account, a.Identity())
 	}
 	require.Equal(t, internalserving.Healthy, s.Health().State)
@@ -312,7 +378,10 @@ func TestServiceInUseIsNotALegacyObject(t *testing.T) {
 		s.Certificates = trustedBundles{"v1-cool": newCA}
 		a := s.APIServices[0]
 		a.Name, a.Spec.Group, a.Spec.Service.Name = "v1.cool-service", "cool-service", "v1-cool-service"
-		s.Objects.Services.Items = append(s.Objects.Services.Items, &corev1.Service{ObjectMeta: named("ns", "v1-cool-service", ownerLabels("ns", "cool.v2"))})
+		s.Objects.Services.Items = append(
+			s.Objects.Services.Items,
+			&corev1.Service{ObjectMeta: named("ns", "v1-cool-service", ownerLabels("ns", "cool.v2"))},
+		)
 	})
 	require.Empty(t, apiWrites(s))
 }

@@ -51,7 +51,8 @@ func inputOf(s internalserving.Clients) input {
 
 func (in *input) source() internalserving.Clients {
 	return internalserving.Clients{Certificates: in.Bundles, Operator: model.Operator{
-		Now: in.Now, CSV: in.CSV, Group: csvtest.Group(), Neighbours: in.Neighbours, APIServices: in.APIServices, Definitions: in.Definitions, Objects: &in.Serving,
+		Now: in.Now, CSV: in.CSV, Group: csvtest.Group(), Neighbours: in.Neighbours, APIServices: in.APIServices,
+		Definitions: in.Definitions, Objects: &in.Serving,
 		Deployments:     in.Deployments,
 		ServiceAccounts: in.ServiceAccounts, ServedAPIs: in.ServedAPIs,
 	}}
@@ -85,9 +86,14 @@ func decided(in input) (olmcore.Result, error) {
 // spoiled draws a Source with several problems.
 func spoiled(t *rapid.T) internalserving.Clients {
 	spoils := []func(*internalserving.Clients){
-		secondAPI, legacyObjects, absent, unavailable, drained(terminating(time.Minute, nil)), drained(pending(2*time.Minute, func(*corev1.Pod) {})),
+		secondAPI, legacyObjects, absent, unavailable, drained(terminating(time.Minute, nil)), drained(
+			pending(2*time.Minute, func(*corev1.Pod) {}),
+		),
 		defined("cubes"), defined("tubes", "ns/cool.v2", "other/x"), lists("tubes", itself),
-		ownedBy("ns", "cool.v1"), ownedBy("other", "cool.v1"), ownedBy("ns", "gone"), replaces(""), phase(csvtest.Succeeded), phase(csvtest.Deleting),
+		ownedBy(
+			"ns",
+			"cool.v1",
+		), ownedBy("other", "cool.v1"), ownedBy("ns", "gone"), replaces(""), phase(csvtest.Succeeded), phase(csvtest.Deleting),
 		live(func(a *apiregistrationv1.APIService) { a.Labels = nil }),
 		live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }),
 		live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = join(oldCA, newCA) }),
@@ -104,7 +110,8 @@ func spoiled(t *rapid.T) internalserving.Clients {
 	}
 	s := installedAPI()
 	for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(spoils)-1), 0, 5).Draw(t, "spoils") {
-		if len(s.APIServices) > 0 && len(s.Deployments) > 0 && len(s.Neighbours) > 0 && s.APIServices[0].Labels != nil && len(s.Objects.Secrets.Items) > 0 {
+		if len(s.APIServices) > 0 && len(s.Deployments) > 0 && len(s.Neighbours) > 0 && s.APIServices[0].Labels != nil &&
+			len(s.Objects.Secrets.Items) > 0 {
 			spoils[i](&s)
 		}
 	}
@@ -127,7 +134,10 @@ func applied(s internalserving.Clients, actions []olmcore.Action) internalservin
 }
 
 func writes(actions []olmcore.Action) []olmcore.Action {
-	return slices.DeleteFunc(slices.Clone(actions), func(a olmcore.Action) bool { verb, _, _ := a.Describe(); return verb == olmcore.VerbDelete })
+	return slices.DeleteFunc(
+		slices.Clone(actions),
+		func(a olmcore.Action) bool { verb, _, _ := a.Describe(); return verb == olmcore.VerbDelete },
+	)
 }
 
 func property(t *rapid.T) {
@@ -169,7 +179,12 @@ func arbitrary(t *rapid.T) {
 	s := installedAPI()
 	in := gen.Value[input](gen.Vocabulary{
 		Now: csvtest.Now, Namespace: "ns", Names: []string{"cool.v2", "cool", "cool-service", "cool-service-cert", apiName}, Hostile: false,
-		Words: map[string][]string{"group": {"ice.example.com"}, "version": {"v1"}, "deploymentname": {"cool"}, "kind": {"ClusterServiceVersion", "Ice"}},
+		Words: map[string][]string{
+			"group":          {"ice.example.com"},
+			"version":        {"v1"},
+			"deploymentname": {"cool"},
+			"kind":           {"ClusterServiceVersion", "Ice"},
+		},
 	}).Draw(t, "input")
 	if in.CSV == nil {
 		in.CSV = s.CSV

@@ -100,8 +100,8 @@ func isAdmission(w *description) bool { return kindOf(w) != "" }
 
 func isConversion(w *description) bool { return w.Type == v1alpha1.ConversionWebhook }
 
-// List returns a Client for each caBundle with which the API server calls a Service of the namespace. If Install has not
-// created a described client yet, the Client is Missing. Trust updates the caBundles of these clients, because a
+// List returns a Client for each caBundle with which the API server calls a Service of the namespace. If Install has
+// not created a described client yet, the Client is Missing. Trust updates the caBundles of these clients, because a
 // certificate is rotated only after all clients trust it. Certificates need not be set.
 func (s Clients) List() (clients []Client) {
 	f := factsOf(s)
@@ -155,8 +155,8 @@ func targets(actions []olmcore.Action) sets.Set[olmcore.Key] {
 	return keys
 }
 
-// inOrder sorts the writes of webhooks and conversions by target. The writes for APIServices come first, in the order in
-// which they were planned.
+// inOrder sorts the writes of webhooks and conversions by target. The writes for APIServices come first, in the order
+// in which they were planned.
 func inOrder(actions []olmcore.Action) []olmcore.Action {
 	isWebhook := func(a olmcore.Action) bool {
 		_, target, _ := a.Describe()

@@ -27,7 +27,8 @@ func (f *facts) converts(w *description) bool {
 	return !slices.ContainsFunc(w.ConversionCRDs, func(name string) bool {
 		crd := f.crds[name]
 		config := clientConfig(crd)
-		return config == nil || len(config.CABundle) == 0 || f.calledBy(config) && !f.source.trusts(config.CABundle, f.bundle(config.Service.Name, config.CABundle)) ||
+		return config == nil || len(config.CABundle) == 0 ||
+			f.calledBy(config) && !f.source.trusts(config.CABundle, f.bundle(config.Service.Name, config.CABundle)) ||
 			f.callsPredecessor(crd)
 	})
 }
@@ -244,13 +245,15 @@ func defaulted(have *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.
 // Deployments that no webhook description names.
 func IsConverted(c *model.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	conversion := crd.Spec.Conversion
-	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil || conversion.Webhook.ClientConfig.Service == nil {
+	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil ||
+		conversion.Webhook.ClientConfig.Service == nil {
 		return false
 	}
 	service := conversion.Webhook.ClientConfig.Service
-	return service.Namespace == c.Namespace && slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(d v1alpha1.StrategyDeploymentSpec) bool {
-		return service.Name == ServiceName(d.Name)
-	})
+	return service.Namespace == c.Namespace &&
+		slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(d v1alpha1.StrategyDeploymentSpec) bool {
+			return service.Name == ServiceName(d.Name)
+		})
 }
 
 // Unconverted returns a copy of a CRD with the conversion strategy None, and without model.AnnotationConvertedBy.
@@ -261,8 +264,8 @@ func Unconverted(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1
 	return after
 }
 
-// revertedConversions returns the updates that remove the operator from the CRDs that it converts and no longer describes. It has
-// no certificate for them, so each read of their custom resources would fail.
+// revertedConversions returns the updates that remove the operator from the CRDs that it converts and no longer
+// describes. It has no certificate for them, so each read of their custom resources would fail.
 //
 // Differs: OLM leaves them as they are.
 func revertedConversions(f *facts) (actions []olmcore.Action) {

@@ -59,7 +59,11 @@ func TestConversions(t *testing.T) {
 	const unrecorded = "no InstallPlan recorded CRD cools.example.com, so its conversion is not changed; " + command
 	const preserves = "crd.Spec.PreserveUnknownFields must be false to let API Server call webhook to do the conversion"
 	const notYet = ", and no InstallPlan has installed it for cool.v1 yet"
-	update, follow := []string{"update CustomResourceDefinition cools.example.com (Install)"}, []string{"update CustomResourceDefinition cools.example.com (Trust)"}
+	update, follow := []string{
+		"update CustomResourceDefinition cools.example.com (Install)",
+	}, []string{
+		"update CustomResourceDefinition cools.example.com (Trust)",
+	}
 	plain := crd("cools.example.com")
 	service := func(namespace, name string) func(*definition) {
 		return config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Namespace, c.Service.Name = namespace, name })
@@ -91,9 +95,13 @@ func TestConversions(t *testing.T) {
 			state: internalserving.Healthy},
 		"without a bundle":       {crd: converted(trusting(nil)), install: update, trust: follow, state: internalserving.Failing},
 		"with another authority": {crd: converted(trusting(second)), install: update, trust: follow, state: internalserving.Failing},
-		"with two authorities":   {crd: converted(trusting(append(second, first...))), install: update, trust: follow, state: internalserving.Healthy},
-		"by another service":     {crd: converted(service("ns", "x")), install: update, state: internalserving.Healthy},
-		"by another service, while the version is being installed": {crd: converted(service("ns", "x")), source: func(s *internalserving.Clients) {
+		"with two authorities": {
+			crd: converted(trusting(append(second, first...))), install: update, trust: follow, state: internalserving.Healthy,
+		},
+		"by another service": {crd: converted(service("ns", "x")), install: update, state: internalserving.Healthy},
+		"by another service, while the version is being installed": {crd: converted(service("ns", "x")), source: func(
+			s *internalserving.Clients,
+		) {
 			s.CSV.Status.Phase = csvtest.Installing
 		}, install: update, state: internalserving.Failing},
 		"by the service of the previous version": {crd: converted(service("ns", "x"), converter("ns/cool.v0")),
@@ -115,7 +123,8 @@ func TestConversions(t *testing.T) {
 		"keeping unknown fields": {crd: converted(func(crd *definition) { crd.Spec.PreserveUnknownFields = true }),
 			problem: preserves, state: internalserving.Healthy},
 		"during a certificate rotation": {crd: converted(),
-			source: func(s *internalserving.Clients) { s.Certificates = follower{first, second} }, install: update, trust: follow, state: internalserving.Healthy},
+			source: func(s *internalserving.Clients) { s.Certificates = follower{first, second} }, install: update,
+			trust: follow, state: internalserving.Healthy},
 		"during a certificate rotation, without clients": {crd: plain,
 			source: func(s *internalserving.Clients) { s.Certificates = follower{first, second} }, state: internalserving.Waiting},
 		"of another incarnation's namespace": {crd: converted(recorded("other/cool.v1")), state: internalserving.Healthy},
@@ -145,7 +154,8 @@ func TestConversions(t *testing.T) {
 			crd:     crd("cools.example.com", recorded(), func(crd *definition) { crd.Labels = csvtest.Ours("").Labels }),
 			install: update, state: internalserving.Failing,
 		},
-		"of two, and the other converts": {crd: converted(recorded("other/a", "ns/cool.v1"), service("other", "x")), state: internalserving.Healthy,
+		"of two, and the other converts": {crd: converted(recorded("other/a", "ns/cool.v1"), service("other", "x")),
+			state:   internalserving.Healthy,
 			problem: tooMany},
 		"of two, and nothing converts": {
 			crd: crd("cools.example.com", recorded("other/a", "ns/cool.v1")), problem: tooMany, state: internalserving.Failing,
@@ -172,12 +182,16 @@ func TestConversions(t *testing.T) {
 		},
 		"of two, and a third converts": {crd: converted(recorded("other/a", "ns/cool.v1"), service("x", "x")), problem: tooMany,
 			state: internalserving.Healthy},
-		"without a record":           {crd: crd("cools.example.com", recorded()), problem: unrecorded, state: internalserving.Failing},
-		"without a record, outdated": {crd: converted(recorded(), trusting(second)), install: follow, trust: follow, state: internalserving.Failing},
+		"without a record": {crd: crd("cools.example.com", recorded()), problem: unrecorded, state: internalserving.Failing},
+		"without a record, outdated": {
+			crd: converted(recorded(), trusting(second)), install: follow, trust: follow, state: internalserving.Failing,
+		},
 		"without a record, on another path": {crd: converted(recorded(), config(func(c *apiextensionsv1.WebhookClientConfig) {
 			c.Service.Path = new("/x")
 		})), state: internalserving.Healthy},
-		"without a record, by another service": {crd: converted(recorded(), service("ns", "x")), problem: unrecorded, state: internalserving.Healthy},
+		"without a record, by another service": {
+			crd: converted(recorded(), service("ns", "x")), problem: unrecorded, state: internalserving.Healthy,
+		},
 		"without a record, by another namespace": {crd: converted(recorded(), service("x", "cool-service")),
 			problem: unrecorded, state: internalserving.Healthy},
 		"without a record, by a URL": {crd: converted(recorded(), url), problem: unrecorded, state: internalserving.Healthy},
@@ -199,7 +213,9 @@ func TestConversions(t *testing.T) {
 		"allowed": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v1")), install: update, state: internalserving.Failing},
 		"allowed, with an account": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v1")), source: limited,
 			install: update, state: internalserving.Failing},
-		"allowed, and another converts": {crd: converted(recorded(), url, converter("ns/cool.v1")), install: update, state: internalserving.Healthy},
+		"allowed, and another converts": {
+			crd: converted(recorded(), url, converter("ns/cool.v1")), install: update, state: internalserving.Healthy,
+		},
 		"the previous version is allowed": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v0")), install: update,
 			source: func(s *internalserving.Clients) { s.CSV.Spec.Replaces = "cool.v0" }, state: internalserving.Failing},
 		"the previous version is allowed, with an account": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v0")), install: update,
@@ -213,7 +229,8 @@ func TestConversions(t *testing.T) {
 			problem: unrecorded, state: internalserving.Failing},
 		"one of another namespace is allowed": {crd: crd("cools.example.com", recorded(), converter("other/cool.v1")), problem: unrecorded,
 			state: internalserving.Failing},
-		"allowed, and of another CSV": {crd: crd("cools.example.com", recorded("other/b"), converter("ns/cool.v1")), state: internalserving.Failing,
+		"allowed, and of another CSV": {crd: crd("cools.example.com", recorded("other/b"), converter("ns/cool.v1")),
+			state:   internalserving.Failing,
 			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/b" + notYet},
 		"with an account": {crd: plain, source: limited, install: update, state: internalserving.Failing},
 	} {
@@ -266,7 +283,10 @@ func TestConvertedCRDRecordsItsConverter(t *testing.T) {
 	actions, problem = source(s.CSV, converted(recorded())).Install()
 	require.Empty(t, problem)
 	require.Empty(t, actions, "what another made is not marked")
-	actions, problem = source(operator(describe("c", conversion)), converted(func(crd *definition) { crd.Annotations[mark] = "ns/cool.v0" })).Install()
+	actions, problem = source(
+		operator(describe("c", conversion)),
+		converted(func(crd *definition) { crd.Annotations[mark] = "ns/cool.v0" }),
+	).Install()
 	require.Empty(t, problem)
 	require.Len(t, actions, 1)
 	require.Equal(t, "ns/cool.v1", actions[0].(olmcore.Update).After.GetAnnotations()[mark], "also one that came with an InstallPlan")
@@ -285,11 +305,13 @@ func TestConversionRemovedFromSpecIsReverted(t *testing.T) {
 		crd      *definition
 		want     []string
 	}{
-		"nothing is described":                         {nil, converted(marked), revert},
-		"another webhook is described":                 {[]description{describe("v.example.com", validating)}, converted(marked), revert},
-		"the conversion is described":                  {[]description{describe("c", conversion)}, converted(marked), nil},
-		"the bundle or a user set it":                  {nil, converted(), nil},
-		"another version set it":                       {nil, converted(func(crd *definition) { metav1.SetMetaDataAnnotation(&crd.ObjectMeta, mark, "ns/cool.v2") }), nil},
+		"nothing is described":         {nil, converted(marked), revert},
+		"another webhook is described": {[]description{describe("v.example.com", validating)}, converted(marked), revert},
+		"the conversion is described":  {[]description{describe("c", conversion)}, converted(marked), nil},
+		"the bundle or a user set it":  {nil, converted(), nil},
+		"another version set it": {
+			nil, converted(func(crd *definition) { metav1.SetMetaDataAnnotation(&crd.ObjectMeta, mark, "ns/cool.v2") }), nil,
+		},
 		"another service is called now":                {nil, converted(marked, calling("ns", "other")), nil},
 		"a service of another namespace is called now": {nil, converted(marked, calling("other", "cool-service")), nil},
 		"no webhook is called":                         {nil, crd("cools.example.com", marked), nil},
@@ -357,18 +379,25 @@ func TestCRDNamedTwiceIsWrittenOnce(t *testing.T) {
 func TestWebhookOfAnotherDeploymentDropsOldAuthority(t *testing.T) {
 	w, o := byOLM(t)
 	c := operator(w, describe("other.example.com", mutating, func(w *description) { w.DeploymentName = "hot" }))
-	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = append(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, csvtest.DeploymentSpec("hot"))
+	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = append(
+		c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs,
+		csvtest.DeploymentSpec("hot"),
+	)
 	o.Webhooks[0].ClientConfig.Service.Name, o.Webhooks[0].ClientConfig.CABundle = "hot-service", second
 	s := source(c, o)
 	s.Certificates = keeper{first}
 	actions, problem := s.Install()
 	require.Empty(t, problem)
-	after := actions[slices.Index(lines(actions), "update ValidatingWebhookConfiguration "+o.Name+" (Install)")].(olmcore.Update).After.(*validatingConfiguration)
+	i := slices.Index(lines(actions), "update ValidatingWebhookConfiguration "+o.Name+" (Install)")
+	after := actions[i].(olmcore.Update).After.(*validatingConfiguration)
 	require.Equal(t, string(first), string(after.Webhooks[0].ClientConfig.CABundle))
 }
 
 func TestConversionByAnotherDeploymentDropsOldAuthority(t *testing.T) {
-	s := source(operator(describe("c", conversion)), converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Name, c.CABundle = "x", second })))
+	s := source(
+		operator(describe("c", conversion)),
+		converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Name, c.CABundle = "x", second })),
+	)
 	s.Certificates = keeper{first}
 	actions, _ := s.Install()
 	require.Len(t, actions, 1)
@@ -402,12 +431,18 @@ func TestClientsOfOperator(t *testing.T) {
 		objects  []olmcore.Object
 		want     []internalserving.Client
 	}{
-		"none":                            {},
-		"one of each that does not exist": {[]description{v, m, c}, []olmcore.Object{crd("cools.example.com")}, []internalserving.Client{missing, missing, missing}},
-		"one that exists":                 {[]description{v}, []olmcore.Object{olms}, []internalserving.Client{calls}},
-		"one that another version has":    {[]description{v}, []olmcore.Object{other}, []internalserving.Client{{Service: "cool-service", Bundle: second}, missing}},
-		"one that both have":              {[]description{v}, []olmcore.Object{other, olms}, []internalserving.Client{{Service: "cool-service", Bundle: second}, calls}},
-		"one of another namespace":        {[]description{v}, []olmcore.Object{foreign}, []internalserving.Client{missing}},
+		"none": {},
+		"one of each that does not exist": {
+			[]description{v, m, c}, []olmcore.Object{crd("cools.example.com")}, []internalserving.Client{missing, missing, missing},
+		},
+		"one that exists": {[]description{v}, []olmcore.Object{olms}, []internalserving.Client{calls}},
+		"one that another version has": {
+			[]description{v}, []olmcore.Object{other}, []internalserving.Client{{Service: "cool-service", Bundle: second}, missing},
+		},
+		"one that both have": {
+			[]description{v}, []olmcore.Object{other, olms}, []internalserving.Client{{Service: "cool-service", Bundle: second}, calls},
+		},
+		"one of another namespace": {[]description{v}, []olmcore.Object{foreign}, []internalserving.Client{missing}},
 		"one that calls another service": {
 			[]description{v}, []olmcore.Object{elsewhere}, []internalserving.Client{missing}},
 		"a configuration without owner labels": {
@@ -420,8 +455,12 @@ func TestClientsOfOperator(t *testing.T) {
 		"a CRD of another CSV": {[]description{c}, []olmcore.Object{converted(recorded("other/a"))}, nil},
 		"a CRD of another CSV without a conversion": {
 			[]description{c}, []olmcore.Object{crd("cools.example.com", recorded("other/a"))}, nil},
-		"a CRD that another namespace serves":                          {[]description{c}, []olmcore.Object{converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Namespace = "x" }))}, nil},
-		"a CRD that is converted as the previous version described it": {[]description{v}, []olmcore.Object{olms, converted()}, []internalserving.Client{calls, calls}},
+		"a CRD that another namespace serves": {
+			[]description{c}, []olmcore.Object{converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Namespace = "x" }))}, nil,
+		},
+		"a CRD that is converted as the previous version described it": {
+			[]description{v}, []olmcore.Object{olms, converted()}, []internalserving.Client{calls, calls},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			version := operator(c.webhooks...)

@@ -195,8 +195,8 @@ func (f *facts) converted() []olmcore.Object {
 	return crds
 }
 
-// missingWebhooks returns the Services of the Deployments of some descriptions that Install has not created a webhook or
-// conversion for yet.
+// missingWebhooks returns the Services of the Deployments of some descriptions that Install has not created a webhook
+// or conversion for yet.
 func missingWebhooks(f *facts, isIncluded func(*description) bool) (services []string) {
 	for i := range f.source.CSV.Spec.WebhookDefinitions {
 		w := &f.source.CSV.Spec.WebhookDefinitions[i]

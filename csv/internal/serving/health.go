@@ -70,10 +70,11 @@ func healthOfAPIs(f *facts) Health {
 	for _, a := range f.apis {
 		worst = max(worst, slices.Index(fromBest, stateOfAPI(f.source, a)))
 	}
-	if state := fromBest[worst]; state == Waiting || state == Missing {
+	state := fromBest[worst]
+	if state == Waiting || state == Missing {
 		return Health{state, apisMissing}
 	}
-	return Health{State: fromBest[worst]}
+	return Health{State: state}
 }
 
 // healthOfWebhooks returns the health of the first webhook or conversion that is not up to date.

@@ -55,15 +55,31 @@ func TestIssueReportsTheFirstFailedCheck(t *testing.T) {
 			`clusterrolebinding.rbac.authorization.k8s.io "cool-service-system:auth-delegator" not found`},
 		{"the RoleBinding", func(s *internalserving.Clients) { s.Objects.RoleBindings.Items = nil },
 			`rolebinding.rbac.authorization.k8s.io "cool-service-cert" not found`},
-		{"the Role", func(s *internalserving.Clients) { s.Objects.Roles.Items = nil }, `role.rbac.authorization.k8s.io "cool-service-cert" not found`},
+		{
+			"the Role",
+			func(s *internalserving.Clients) { s.Objects.Roles.Items = nil },
+			`role.rbac.authorization.k8s.io "cool-service-cert" not found`,
+		},
 		{"the ServiceAccount", func(s *internalserving.Clients) { s.ServiceAccounts = nil }, `serviceaccount "cool" not found`},
 		{"the hash of the Deployment", backing(func(d *appsv1.Deployment) { d.Spec.Template.Annotations = nil }), deploymentMismatch},
 		{"the Deployment", func(s *internalserving.Clients) { s.Deployments = nil }, `deployment.apps "cool" not found`},
 		{"the hash of the Secret", secret(func(o *corev1.Secret) { o.Annotations = nil }), secretMismatch},
-		{"the serving certificate", secret(func(o *corev1.Secret) { o.Data["tls.crt"] = []byte("garbage") }), "tls.crt of secret cool-service-cert has no certificate"},
+		{
+			"the serving certificate",
+			secret(func(o *corev1.Secret) { o.Data["tls.crt"] = []byte("garbage") }),
+			"tls.crt of secret cool-service-cert has no certificate",
+		},
 		{"the Secret", func(s *internalserving.Clients) { s.Objects.Secrets.Items = nil }, `secret "cool-service-cert" not found`},
-		{"the bundle", live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = []byte("garbage") }), "caBundle of APIService v1.ice.example.com has no certificate"},
-		{"the reference", live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" }), "found APIService and service reference mismatch"},
+		{
+			"the bundle",
+			live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = []byte("garbage") }),
+			"caBundle of APIService v1.ice.example.com has no certificate",
+		},
+		{
+			"the reference",
+			live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" }),
+			"found APIService and service reference mismatch",
+		},
 		{"the Service", func(s *internalserving.Clients) { s.Objects.Services.Items = nil }, `service "cool-service" not found`},
 		{"the APIService", absent, `apiservice.apiregistration.k8s.io "v1.ice.example.com" not found`},
 	}
@@ -85,20 +101,30 @@ func TestIssuesOfReferenceCertificateAndRights(t *testing.T) {
 		change func(*internalserving.Clients)
 		want   string
 	}{
-		"nothing":               {func(*internalserving.Clients) {}, ""},
-		"no owned APIService":   {func(s *internalserving.Clients) { s.CSV.Spec.APIServiceDefinitions.Owned = nil }, ""},
-		"no service reference":  {live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }), "found APIService and service reference mismatch"},
-		"a reference elsewhere": {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "x" }), "found APIService and service reference mismatch"},
-		"no bundle":             {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = nil }), "caBundle of APIService v1.ice.example.com has no certificate"},
-		"another bundle":        {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = otherCA }), secretMismatch},
-		"no Secret data":        {secret(func(o *corev1.Secret) { o.Data = nil }), "tls.crt of secret cool-service-cert has no certificate"},
+		"nothing":             {func(*internalserving.Clients) {}, ""},
+		"no owned APIService": {func(s *internalserving.Clients) { s.CSV.Spec.APIServiceDefinitions.Owned = nil }, ""},
+		"no service reference": {
+			live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }), "found APIService and service reference mismatch",
+		},
+		"a reference elsewhere": {
+			live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "x" }), "found APIService and service reference mismatch",
+		},
+		"no bundle": {
+			live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = nil }), "caBundle of APIService v1.ice.example.com has no certificate",
+		},
+		"another bundle": {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = otherCA }), secretMismatch},
+		"no Secret data": {secret(func(o *corev1.Secret) { o.Data = nil }), "tls.crt of secret cool-service-cert has no certificate"},
 		"a key for a certificate": {secret(func(o *corev1.Secret) {
 			o.Data["tls.crt"] = []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
 		}), "tls.crt of secret cool-service-cert has no certificate"},
-		"the Secret has another hash":     {secret(func(o *corev1.Secret) { o.Annotations["olmcahash"] = hashOf(otherCA) }), secretMismatch},
-		"the Secret has no hash":          {secret(func(o *corev1.Secret) { o.Annotations["olmcahash"] = "" }), secretMismatch},
-		"the Deployment has another hash": {backing(func(d *appsv1.Deployment) { d.Spec.Template.Annotations["olmcahash"] = hashOf(otherCA) }), deploymentMismatch},
-		"both have another hash": {changes(secret(func(o *corev1.Secret) { o.Annotations["olmcahash"] = "x" }), backing(func(d *appsv1.Deployment) {
+		"the Secret has another hash": {secret(func(o *corev1.Secret) { o.Annotations["olmcahash"] = hashOf(otherCA) }), secretMismatch},
+		"the Secret has no hash":      {secret(func(o *corev1.Secret) { o.Annotations["olmcahash"] = "" }), secretMismatch},
+		"the Deployment has another hash": {
+			backing(func(d *appsv1.Deployment) { d.Spec.Template.Annotations["olmcahash"] = hashOf(otherCA) }), deploymentMismatch,
+		},
+		"both have another hash": {changes(secret(func(o *corev1.Secret) { o.Annotations["olmcahash"] = "x" }), backing(func(
+			d *appsv1.Deployment,
+		) {
 			d.Spec.Template.Annotations["olmcahash"] = "x"
 		})), secretMismatch},
 		"certificate rotation: first the caBundle": {changes(
@@ -116,18 +142,28 @@ func TestIssuesOfReferenceCertificateAndRights(t *testing.T) {
 			secret(func(o *corev1.Secret) { o.Annotations["olmcahash"], o.Data["olmCAKey"] = hashOf(both), both }),
 			backing(func(d *appsv1.Deployment) { d.Spec.Template.Annotations["olmcahash"] = hashOf(both) }),
 		), ""},
-		"an authority of two of which one is trusted": {secret(func(o *corev1.Secret) { o.Annotations["olmcahash"], o.Data["olmCAKey"] = hashOf(both), both }), secretMismatch},
-		"the Pods run as the default account":         {backing(func(d *appsv1.Deployment) { d.Spec.Template.Spec.ServiceAccountName = "" }), `serviceaccount "default" not found`},
-		"the default account exists": {changes(backing(func(d *appsv1.Deployment) { d.Spec.Template.Spec.ServiceAccountName = "" }), func(s *internalserving.Clients) {
+		"an authority of two of which one is trusted": {
+			secret(func(o *corev1.Secret) { o.Annotations["olmcahash"], o.Data["olmCAKey"] = hashOf(both), both }), secretMismatch,
+		},
+		"the Pods run as the default account": {
+			backing(func(d *appsv1.Deployment) { d.Spec.Template.Spec.ServiceAccountName = "" }), `serviceaccount "default" not found`,
+		},
+		"the default account exists": {changes(backing(func(d *appsv1.Deployment) { d.Spec.Template.Spec.ServiceAccountName = "" }), func(
+			s *internalserving.Clients,
+		) {
 			s.ServiceAccounts[0].Name = "default"
 		}), ""},
-		"the account of another namespace":  {func(s *internalserving.Clients) { s.ServiceAccounts[0].Namespace = "x" }, `serviceaccount "cool" not found`},
+		"the account of another namespace": {
+			func(s *internalserving.Clients) { s.ServiceAccounts[0].Namespace = "x" }, `serviceaccount "cool" not found`,
+		},
 		"two APIServices of one Deployment": {secondAPI, ""},
 		"both have a problem": {changes(secondAPI, func(s *internalserving.Clients) {
 			s.APIServices[0].Spec.Service, s.APIServices[1].Spec.CABundle = nil, nil
 		}),
 			"[found APIService and service reference mismatch, caBundle of APIService v2.ice.example.com has no certificate]"},
-		"both have the same problem": {changes(secondAPI, func(s *internalserving.Clients) { s.Objects.Services.Items = nil }), `service "cool-service" not found`},
+		"both have the same problem": {
+			changes(secondAPI, func(s *internalserving.Clients) { s.Objects.Services.Items = nil }), `service "cool-service" not found`,
+		},
 		"the bindings have their second names": {func(s *internalserving.Clients) {
 			s.Objects.ClusterRoleBindings.Items[0].Name = internalserving.DelegatorNames("cool", "ns")[1]
 			s.Objects.RoleBindings.Items[1].Name = internalserving.ReaderNames("cool", "ns")[1]

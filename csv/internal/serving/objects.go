@@ -33,7 +33,8 @@ func isClaimable(o metav1.Object) bool {
 func (s *Backends) claimed(o metav1.ObjectMeta) (after metav1.ObjectMeta, changed bool) {
 	ours := olmcore.OwnerReferenceTo(s.CSV)
 	owners := append(slices.DeleteFunc(slices.Clone(o.OwnerReferences), model.IsCSVReference), ours)
-	if len(owners) != len(o.OwnerReferences) || !slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return olmcore.SameOwnerReference(r, ours) }) {
+	if len(owners) != len(o.OwnerReferences) ||
+		!slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return olmcore.SameOwnerReference(r, ours) }) {
 		o.OwnerReferences, changed = owners, true
 	}
 	labels, relabelled := olmcore.MergeLabels(o.Labels, map[string]string{olmcore.LabelManaged: "true"})

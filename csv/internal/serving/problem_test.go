@@ -87,47 +87,99 @@ func TestProblemsOfDescription(t *testing.T) {
 	}
 	const v = `webhook description "v.example.com": `
 	for name, c := range map[string]row{
-		"valid":                        {all, func(*description) {}, ""},
-		"no name":                      {all, func(w *description) { w.GenerateName = "" }, "webhook description without generateName"},
-		"no deployment":                {all, func(w *description) { w.DeploymentName = "" }, `webhook description "v.example.com" without deploymentName`},
-		"an unknown deployment":        {all, func(w *description) { w.DeploymentName = "hot" }, `webhook description "v.example.com" names the unknown deployment "hot"`},
-		"an unknown type":              {all, func(w *description) { w.Type = "Odd" }, `webhook description "v.example.com" has the unknown type "Odd"`},
-		"no type":                      {all, func(w *description) { w.Type = "" }, `webhook description "v.example.com" has the unknown type ""`},
-		"a port below":                 {all, func(w *description) { w.ContainerPort = -1 }, v + "containerPort -1 is outside 1-65535"},
-		"a port above":                 {all, func(w *description) { w.ContainerPort = 65536 }, v + "containerPort 65536 is outside 1-65535"},
-		"the last port":                {all, func(w *description) { w.ContainerPort = 65535 }, ""},
-		"no port":                      {all, func(w *description) { w.ContainerPort = 0 }, ""},
-		"a target by number":           {all, func(w *description) { w.TargetPort = new(intstr.FromInt32(9443)) }, ""},
-		"a target by name":             {all, func(w *description) { w.TargetPort = new(intstr.FromString("webhook-server")) }, ""},
-		"target 0":                     {all, func(w *description) { w.TargetPort = new(intstr.FromInt32(0)) }, v + "targetPort: must be between 1 and 65535, inclusive"},
-		"a long target name":           {all, func(w *description) { w.TargetPort = new(intstr.FromString("webhook-server-1")) }, v + "targetPort: must be no more than 15 characters"},
-		"an empty target name":         {all, func(w *description) { w.TargetPort = new(intstr.FromString("")) }, v + "targetPort: must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-); must contain at least one letter (a-z)"},
-		"a target of no type":          {all, func(w *description) { w.TargetPort = &intstr.IntOrString{Type: 7} }, v + "targetPort: is neither a number nor a name"},
-		"no path":                      {all, func(w *description) { w.WebhookPath = nil }, ""},
-		"an empty path":                {all, func(w *description) { w.WebhookPath = new("") }, ""},
-		"the root":                     {all, func(w *description) { w.WebhookPath = new("/") }, ""},
-		"a deep path":                  {all, func(w *description) { w.WebhookPath = new("/a.b/c-d/") }, ""},
-		"a relative path":              {all, func(w *description) { w.WebhookPath = new("a") }, v + `webhookPath: "a" does not begin with /`},
-		"no review version":            {all, func(w *description) { w.AdmissionReviewVersions = nil }, v + "admissionReviewVersions: has neither v1 nor v1beta1"},
-		"an old review version":        {all, func(w *description) { w.AdmissionReviewVersions = []string{"v1beta1"} }, ""},
-		"a new one beside":             {all, func(w *description) { w.AdmissionReviewVersions = []string{"v2", "v1"} }, ""},
-		"a new one alone":              {all, func(w *description) { w.AdmissionReviewVersions = []string{"v2"} }, v + "admissionReviewVersions: has neither v1 nor v1beta1"},
-		"one twice":                    {all, func(w *description) { w.AdmissionReviewVersions = []string{"v1", "v1"} }, v + `admissionReviewVersions: "v1" is listed twice`},
-		"a name of two parts":          {admission, func(w *description) { w.GenerateName = "example.com" }, `webhook description "example.com": generateName: should be a domain with at least three segments separated by dots`},
-		"of a conversion":              {[]v1alpha1.WebhookAdmissionType{conversion}, func(w *description) { w.GenerateName = "Convert" }, ""},
-		"a name of 63 characters":      {admission, func(w *description) { w.GenerateName = long[2:] }, ""},
-		"a name of 65 characters":      {admission, func(w *description) { w.GenerateName = long }, `webhook description "` + long + `": generateName: must be no more than 63 bytes`},
-		"no side effects said":         {admission, func(w *description) { w.SideEffects = nil }, v + "sideEffects: is missing"},
-		"some side effects":            {admission, func(w *description) { w.SideEffects = new(admissionregistrationv1.SideEffectClassSome) }, v + `sideEffects: "Some" is not one of ["None" "NoneOnDryRun"]`},
-		"none on dry runs":             {admission, func(w *description) { w.SideEffects = new(admissionregistrationv1.SideEffectClassNoneOnDryRun) }, ""},
+		"valid":   {all, func(*description) {}, ""},
+		"no name": {all, func(w *description) { w.GenerateName = "" }, "webhook description without generateName"},
+		"no deployment": {
+			all, func(w *description) { w.DeploymentName = "" }, `webhook description "v.example.com" without deploymentName`,
+		},
+		"an unknown deployment": {
+			all, func(w *description) { w.DeploymentName = "hot" }, `webhook description "v.example.com" names the unknown deployment "hot"`,
+		},
+		"an unknown type": {
+			all, func(w *description) { w.Type = "Odd" }, `webhook description "v.example.com" has the unknown type "Odd"`,
+		},
+		"no type": {
+			all, func(w *description) { w.Type = "" }, `webhook description "v.example.com" has the unknown type ""`,
+		},
+		"a port below":       {all, func(w *description) { w.ContainerPort = -1 }, v + "containerPort -1 is outside 1-65535"},
+		"a port above":       {all, func(w *description) { w.ContainerPort = 65536 }, v + "containerPort 65536 is outside 1-65535"},
+		"the last port":      {all, func(w *description) { w.ContainerPort = 65535 }, ""},
+		"no port":            {all, func(w *description) { w.ContainerPort = 0 }, ""},
+		"a target by number": {all, func(w *description) { w.TargetPort = new(intstr.FromInt32(9443)) }, ""},
+		"a target by name":   {all, func(w *description) { w.TargetPort = new(intstr.FromString("webhook-server")) }, ""},
+		"target 0": {
+			all, func(w *description) { w.TargetPort = new(intstr.FromInt32(0)) }, v + "targetPort: must be between 1 and 65535, inclusive",
+		},
+		"a long target name": {
+			all, func(w *description) { w.TargetPort = new(intstr.FromString("webhook-server-1")) },
+			v + "targetPort: must be no more than 15 characters",
+		},
+		"an empty target name": {
+			all, func(w *description) { w.TargetPort = new(intstr.FromString("")) },
+			v + "targetPort: must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-); must contain at least one letter (a-z)",
+		},
+		"a target of no type": {
+			all, func(w *description) { w.TargetPort = &intstr.IntOrString{Type: 7} }, v + "targetPort: is neither a number nor a name",
+		},
+		"no path":         {all, func(w *description) { w.WebhookPath = nil }, ""},
+		"an empty path":   {all, func(w *description) { w.WebhookPath = new("") }, ""},
+		"the root":        {all, func(w *description) { w.WebhookPath = new("/") }, ""},
+		"a deep path":     {all, func(w *description) { w.WebhookPath = new("/a.b/c-d/") }, ""},
+		"a relative path": {all, func(w *description) { w.WebhookPath = new("a") }, v + `webhookPath: "a" does not begin with /`},
+		"no review version": {
+			all, func(w *description) { w.AdmissionReviewVersions = nil }, v + "admissionReviewVersions: has neither v1 nor v1beta1",
+		},
+		"an old review version": {all, func(w *description) { w.AdmissionReviewVersions = []string{"v1beta1"} }, ""},
+		"a new one beside":      {all, func(w *description) { w.AdmissionReviewVersions = []string{"v2", "v1"} }, ""},
+		"a new one alone": {
+			all, func(w *description) { w.AdmissionReviewVersions = []string{"v2"} }, v + "admissionReviewVersions: has neither v1 nor v1beta1",
+		},
+		"one twice": {
+			all, func(w *description) { w.AdmissionReviewVersions = []string{"v1", "v1"} }, v + `admissionReviewVersions: "v1" is listed twice`,
+		},
+		"a name of two parts": {
+			admission, func(w *description) { w.GenerateName = "example.com" },
+			`webhook description "example.com": generateName: should be a domain with at least three segments separated by dots`,
+		},
+		"of a conversion":         {[]v1alpha1.WebhookAdmissionType{conversion}, func(w *description) { w.GenerateName = "Convert" }, ""},
+		"a name of 63 characters": {admission, func(w *description) { w.GenerateName = long[2:] }, ""},
+		"a name of 65 characters": {
+			admission, func(w *description) { w.GenerateName = long },
+			`webhook description "` + long + `": generateName: must be no more than 63 bytes`,
+		},
+		"no side effects said": {admission, func(w *description) { w.SideEffects = nil }, v + "sideEffects: is missing"},
+		"some side effects": {
+			admission, func(w *description) { w.SideEffects = new(admissionregistrationv1.SideEffectClassSome) },
+			v + `sideEffects: "Some" is not one of ["None" "NoneOnDryRun"]`,
+		},
+		"none on dry runs": {
+			admission, func(w *description) { w.SideEffects = new(admissionregistrationv1.SideEffectClassNoneOnDryRun) }, "",
+		},
 		"side effects of a conversion": {[]v1alpha1.WebhookAdmissionType{conversion}, func(w *description) { w.SideEffects = nil }, ""},
-		"a failure policy":             {admission, func(w *description) { w.FailurePolicy = new(admissionregistrationv1.FailurePolicyType("fail")) }, v + `failurePolicy: "fail" is not one of ["Ignore" "Fail"]`},
-		"a match policy":               {admission, func(w *description) { w.MatchPolicy = new(admissionregistrationv1.MatchPolicyType("")) }, v + `matchPolicy: "" is not one of ["Exact" "Equivalent"]`},
-		"a reinvocation policy":        {[]v1alpha1.WebhookAdmissionType{mutating}, func(w *description) { w.ReinvocationPolicy = new(admissionregistrationv1.ReinvocationPolicyType("x")) }, v + `reinvocationPolicy: "x" is not one of ["Never" "IfNeeded"]`},
-		"of a validating one":          {[]v1alpha1.WebhookAdmissionType{validating}, func(w *description) { w.ReinvocationPolicy = new(admissionregistrationv1.ReinvocationPolicyType("x")) }, ""},
-		"a timeout of 0":               {admission, func(w *description) { w.TimeoutSeconds = new(int32(0)) }, v + "timeoutSeconds: 0 is outside 1-30"},
-		"a timeout of 31":              {admission, func(w *description) { w.TimeoutSeconds = new(int32(31)) }, v + "timeoutSeconds: 31 is outside 1-30"},
-		"a timeout of 30":              {admission, func(w *description) { w.TimeoutSeconds = new(int32(30)) }, ""},
+		"a failure policy": {
+			admission, func(w *description) { w.FailurePolicy = new(admissionregistrationv1.FailurePolicyType("fail")) },
+			v + `failurePolicy: "fail" is not one of ["Ignore" "Fail"]`,
+		},
+		"a match policy": {
+			admission, func(w *description) { w.MatchPolicy = new(admissionregistrationv1.MatchPolicyType("")) },
+			v + `matchPolicy: "" is not one of ["Exact" "Equivalent"]`,
+		},
+		"a reinvocation policy": {
+			[]v1alpha1.WebhookAdmissionType{mutating},
+			func(w *description) { w.ReinvocationPolicy = new(admissionregistrationv1.ReinvocationPolicyType("x")) },
+			v + `reinvocationPolicy: "x" is not one of ["Never" "IfNeeded"]`,
+		},
+		"of a validating one": {
+			[]v1alpha1.WebhookAdmissionType{validating},
+			func(w *description) { w.ReinvocationPolicy = new(admissionregistrationv1.ReinvocationPolicyType("x")) }, "",
+		},
+		"a timeout of 0": {
+			admission, func(w *description) { w.TimeoutSeconds = new(int32(0)) }, v + "timeoutSeconds: 0 is outside 1-30",
+		},
+		"a timeout of 31": {
+			admission, func(w *description) { w.TimeoutSeconds = new(int32(31)) }, v + "timeoutSeconds: 31 is outside 1-30",
+		},
+		"a timeout of 30": {admission, func(w *description) { w.TimeoutSeconds = new(int32(30)) }, ""},
 		"a selector": {admission, func(w *description) {
 			w.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 		}, ""},
@@ -135,15 +187,27 @@ func TestProblemsOfDescription(t *testing.T) {
 		"an unknown operation": {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) {
 			r.Operations = []admissionregistrationv1.OperationType{"GET"}
 		}), v + `rules[0].operations: "GET" is not one of ["*" "CREATE" "UPDATE" "DELETE" "CONNECT"]`},
-		"no operation": {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) { r.Operations = nil }), v + "rules[0].operations: is empty"},
+		"no operation": {
+			admission, rules(func(r *admissionregistrationv1.RuleWithOperations) { r.Operations = nil }), v + "rules[0].operations: is empty",
+		},
 		"all operations and one": {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) {
 			r.Operations = []admissionregistrationv1.OperationType{"*", "CREATE"}
 		}), v + "rules[0].operations: * includes all others"},
-		"no group":             {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) { r.APIGroups = nil }), v + "rules[0].apiGroups: is empty"},
-		"no version":           {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) { r.APIVersions = nil }), v + "rules[0].apiVersions: is empty"},
-		"all versions":         {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) { r.APIVersions = []string{"*"} }), ""},
-		"all versions and one": {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) { r.APIVersions = []string{"*", "v1"} }), v + "rules[0].apiVersions: * includes all others"},
-		"an empty version":     {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) { r.APIVersions = []string{""} }), v + "rules[0].apiVersions: has an empty entry"},
+		"no group": {
+			admission, rules(func(r *admissionregistrationv1.RuleWithOperations) { r.APIGroups = nil }), v + "rules[0].apiGroups: is empty",
+		},
+		"no version": {
+			admission, rules(func(r *admissionregistrationv1.RuleWithOperations) { r.APIVersions = nil }), v + "rules[0].apiVersions: is empty",
+		},
+		"all versions": {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) { r.APIVersions = []string{"*"} }), ""},
+		"all versions and one": {
+			admission, rules(func(r *admissionregistrationv1.RuleWithOperations) { r.APIVersions = []string{"*", "v1"} }),
+			v + "rules[0].apiVersions: * includes all others",
+		},
+		"an empty version": {
+			admission, rules(func(r *admissionregistrationv1.RuleWithOperations) { r.APIVersions = []string{""} }),
+			v + "rules[0].apiVersions: has an empty entry",
+		},
 		"a scope": {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) {
 			r.Scope = new(admissionregistrationv1.NamespacedScope)
 		}), ""},
@@ -176,7 +240,12 @@ func TestProblemsOfDescription(t *testing.T) {
 		}),
 		"generateName": describe("v.Example.com", validating),
 	} {
-		require.Contains(t, internalserving.ProblemOfWebhooks(operator(w)), "xample.com\": "+field+": ", "and why, in the words of the API's validation")
+		require.Contains(
+			t,
+			internalserving.ProblemOfWebhooks(operator(w)),
+			"xample.com\": "+field+": ",
+			"and why, in the words of the API's validation",
+		)
 	}
 }
 
@@ -196,8 +265,14 @@ func TestProblemsOfSeveralDescriptions(t *testing.T) {
 		return operator(describe("c", conversion, func(w *description) { w.ConversionCRDs = crds }))
 	}
 	deployments := func(a, b string) *v1alpha1.ClusterServiceVersion {
-		c := operator(describe("a.example.com", validating, func(w *description) { w.DeploymentName = a }), describe("b.example.com", validating, func(w *description) { w.DeploymentName = b }))
-		c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{csvtest.DeploymentSpec(a), csvtest.DeploymentSpec(b)}
+		c := operator(
+			describe("a.example.com", validating, func(w *description) { w.DeploymentName = a }),
+			describe("b.example.com", validating, func(w *description) { w.DeploymentName = b }),
+		)
+		c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{
+			csvtest.DeploymentSpec(a),
+			csvtest.DeploymentSpec(b),
+		}
 		return c
 	}
 	target := func(port int32, target intstr.IntOrString) func(w *description) {
@@ -218,23 +293,46 @@ func TestProblemsOfSeveralDescriptions(t *testing.T) {
 		"a name twice":                 {operator(describe("v.example.com", validating), describe("v.example.com", validating)), repeated},
 		"a name twice, by type":        {operator(describe("v.example.com", validating), describe("v.example.com", mutating)), repeated},
 		"a name twice, for conversion": {operator(describe("v.example.com", validating), describe("v.example.com", conversion)), repeated},
-		"the second is bad":            {operator(describe("v.example.com", validating), describe("", mutating)), "webhook description without generateName"},
-		"no mode":                      {converts(), modes},
-		"all namespaces":               {converts(mode("AllNamespaces", true)), ""},
-		"no supported mode":            {converts(mode("AllNamespaces", false)), modes},
-		"another mode":                 {converts(mode("OwnNamespace", true)), modes},
-		"another mode beside":          {converts(mode("AllNamespaces", true), mode("OwnNamespace", true)), modes},
-		"an unsupported one beside":    {converts(mode("OwnNamespace", false), mode("AllNamespaces", true)), ""},
-		"no CRD":                       {of(), "unable to manager conversion webhook: conversion webhook must have at least one CRD specified"},
-		"a CRD of another CSV":         {of("cools.example.com", "pods"), "csv cool.v1 does not own CRD pods"},
-		"a CRD twice":                  {of("cools.example.com", "cools.example.com"), ""},
-		"a CRD of two":                 {operator(describe("c", conversion), describe("d", conversion)), `webhook description "d": conversionCRDs: CRD cools.example.com is already converted by webhook description "c"`},
-		"two Deployments":              {deployments("a", "b"), ""},
-		"one Service for two":          {deployments("a.b", "a-b"), `deployments "a-b" and "a.b" would both be called as Service "a-b-service"`},
-		"a long Deployment":            {deployments("a", long), `deployment "` + long + `" serves webhooks or APIs, but "` + long + `-service" cannot be the name of a Service: must be no more than 63 characters`},
-		"ports to one target":          {operator(describe("a.example.com", validating, target(443, intstr.FromInt32(9443))), describe("b.example.com", validating, target(444, intstr.FromInt32(9443)))), ""},
-		"a port to one target":         {operator(describe("a.example.com", validating, target(443, intstr.FromInt32(9443))), describe("b.example.com", validating, target(0, intstr.FromString("9443")))), "webhook description \"b.example.com\": targetPort: must contain at least one letter (a-z)"},
-		"a port to two targets": {operator(describe("a.example.com", validating, target(443, intstr.FromInt32(9443))), describe("b.example.com", validating)),
+		"the second is bad": {
+			operator(describe("v.example.com", validating), describe("", mutating)), "webhook description without generateName",
+		},
+		"no mode":                   {converts(), modes},
+		"all namespaces":            {converts(mode("AllNamespaces", true)), ""},
+		"no supported mode":         {converts(mode("AllNamespaces", false)), modes},
+		"another mode":              {converts(mode("OwnNamespace", true)), modes},
+		"another mode beside":       {converts(mode("AllNamespaces", true), mode("OwnNamespace", true)), modes},
+		"an unsupported one beside": {converts(mode("OwnNamespace", false), mode("AllNamespaces", true)), ""},
+		"no CRD":                    {of(), "unable to manager conversion webhook: conversion webhook must have at least one CRD specified"},
+		"a CRD of another CSV":      {of("cools.example.com", "pods"), "csv cool.v1 does not own CRD pods"},
+		"a CRD twice":               {of("cools.example.com", "cools.example.com"), ""},
+		"a CRD of two": {
+			operator(describe("c", conversion), describe("d", conversion)),
+			`webhook description "d": conversionCRDs: CRD cools.example.com is already converted by webhook description "c"`,
+		},
+		"two Deployments":     {deployments("a", "b"), ""},
+		"one Service for two": {deployments("a.b", "a-b"), `deployments "a-b" and "a.b" would both be called as Service "a-b-service"`},
+		"a long Deployment": {
+			deployments("a", long),
+			`deployment "` + long + `" serves webhooks or APIs, but "` +
+				long + `-service" cannot be the name of a Service: must be no more than 63 characters`,
+		},
+		"ports to one target": {
+			operator(
+				describe("a.example.com", validating, target(443, intstr.FromInt32(9443))),
+				describe("b.example.com", validating, target(444, intstr.FromInt32(9443))),
+			),
+			"",
+		},
+		"a port to one target": {
+			operator(
+				describe("a.example.com", validating, target(443, intstr.FromInt32(9443))),
+				describe("b.example.com", validating, target(0, intstr.FromString("9443"))),
+			),
+			"webhook description \"b.example.com\": targetPort: must contain at least one letter (a-z)",
+		},
+		"a port to two targets": {operator(
+			describe("a.example.com", validating, target(443, intstr.FromInt32(9443))), describe("b.example.com", validating),
+		),
 			`webhook description "b.example.com": targetPort: port 443 of deployment "cool" already leads to 9443, not to 443`},
 		"a port that an API has": {withAPI(0, describe("a.example.com", validating)), ""},
 		"a port that an API has on another target": {withAPI(443, describe("a.example.com", validating, target(443, intstr.FromString("https")))),

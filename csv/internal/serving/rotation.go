@@ -28,7 +28,8 @@ type Backends struct {
 	Clients []Client
 }
 
-// Certificates contains the certificate requests and the writes for the Deployments of a CSV that serve webhooks or APIs.
+// Certificates contains the certificate requests and the writes for the Deployments of a CSV that serve webhooks or
+// APIs.
 type Certificates struct {
 	// Requests contains the requests for certificates that are not issued yet. While Requests is not empty, Install
 	// contains only writes of Secrets.

@@ -218,7 +218,11 @@ func TestStepsOfRotation(t *testing.T) {
 			install: []string{"update Secret: secret cool-service-cert is taken over by this version"},
 		},
 		"a certificate for other hosts": {
-			source:   sourceOf(secretOf("cool.v1", serving.Certificate{CAPEM: old.CAPEM, CertPEM: old.CertPEM}, none), running(old.CAPEM, 2), trusts(old.CAPEM)),
+			source: sourceOf(
+				secretOf("cool.v1", serving.Certificate{CAPEM: old.CAPEM, CertPEM: old.CertPEM}, none),
+				running(old.CAPEM, 2),
+				trusts(old.CAPEM),
+			),
 			requests: 1,
 		},
 	}
@@ -251,24 +255,63 @@ func TestBundlesOfClients(t *testing.T) {
 		have, want []byte
 	}{
 		"a new client": {secret: secretOf("cool.v1", old, none), want: old.CAPEM},
-		"a new client during a certificate rotation":          {secret: secretOf("cool.v1", old, next, previous), want: join(old.CAPEM, next.CAPEM, third.CAPEM)},
+		"a new client during a certificate rotation": {
+			secret: secretOf("cool.v1", old, next, previous),
+			want:   join(old.CAPEM, next.CAPEM, third.CAPEM),
+		},
 		"no client is created before the CSV owns the Secret": {secret: secretOf("cool.v0", old, none)},
 		"no client is created from an expired certificate":    {secret: secretOf("cool.v1", expired, none)},
 		"no client is created while the authority of Pods is unknown": {
 			secret: secretOf("cool.v1", next, none, unknown), live: running(next.CAPEM, 1)},
-		"a client is created once all Pods are new":        {secret: secretOf("cool.v1", next, none, unknown), live: running(next.CAPEM, 2), want: next.CAPEM},
-		"no client is created without a Secret":            {},
-		"a client is not changed without a Secret":         {have: old.CAPEM, want: old.CAPEM},
-		"an authority that the Secret does not know stays": {secret: secretOf("cool.v1", old, none), have: join(next.CAPEM, old.CAPEM), want: join(next.CAPEM, old.CAPEM)},
-		"the next authority is added":                      {secret: secretOf("cool.v1", old, next), have: old.CAPEM, want: join(old.CAPEM, next.CAPEM)},
-		"a retired authority is removed":                   {secret: secretOf("cool.v1", next, none, retired), have: join(next.CAPEM, old.CAPEM), want: next.CAPEM},
-		"an expired authority is removed":                  {secret: secretOf("cool.v1", next, none), have: join(expired.CAPEM, next.CAPEM), want: next.CAPEM},
-		"invalid data is removed":                          {secret: secretOf("cool.v1", next, none), have: join([]byte("garbage\n"), next.CAPEM), want: next.CAPEM},
+		"a client is created once all Pods are new": {
+			secret: secretOf("cool.v1", next, none, unknown),
+			live:   running(next.CAPEM, 2),
+			want:   next.CAPEM,
+		},
+		"no client is created without a Secret":    {},
+		"a client is not changed without a Secret": {have: old.CAPEM, want: old.CAPEM},
+		"an authority that the Secret does not know stays": {
+			secret: secretOf("cool.v1", old, none),
+			have:   join(next.CAPEM, old.CAPEM),
+			want:   join(next.CAPEM, old.CAPEM),
+		},
+		"the next authority is added": {
+			secret: secretOf("cool.v1", old, next),
+			have:   old.CAPEM,
+			want:   join(old.CAPEM, next.CAPEM),
+		},
+		"a retired authority is removed": {
+			secret: secretOf("cool.v1", next, none, retired),
+			have:   join(next.CAPEM, old.CAPEM),
+			want:   next.CAPEM,
+		},
+		"an expired authority is removed": {
+			secret: secretOf("cool.v1", next, none),
+			have:   join(expired.CAPEM, next.CAPEM),
+			want:   next.CAPEM,
+		},
+		"invalid data is removed": {
+			secret: secretOf("cool.v1", next, none),
+			have:   join([]byte("garbage\n"), next.CAPEM),
+			want:   next.CAPEM,
+		},
 		"invalid data alone is removed too": {
 			secret: secretOf("cool.v0", next, none), have: []byte("garbage"), want: next.CAPEM},
-		"a Secret of another owner is ignored":          {secret: secretOf("cool.v1", next, none, func(s *corev1.Secret) { s.OwnerReferences = nil }), have: old.CAPEM, want: old.CAPEM},
-		"a Secret that is too large is ignored":         {secret: secretOf("cool.v1", serving.Certificate{CAPEM: bytes.Repeat(next.CAPEM, 200)}, none), have: old.CAPEM, want: old.CAPEM},
-		"the current authority is copied byte for byte": {secret: secretOf("cool.v1", serving.Certificate{CAPEM: join([]byte("# hello\n"), next.CAPEM)}, none), have: next.CAPEM, want: join([]byte("# hello\n"), next.CAPEM)},
+		"a Secret of another owner is ignored": {
+			secret: secretOf("cool.v1", next, none, func(s *corev1.Secret) { s.OwnerReferences = nil }),
+			have:   old.CAPEM,
+			want:   old.CAPEM,
+		},
+		"a Secret that is too large is ignored": {
+			secret: secretOf("cool.v1", serving.Certificate{CAPEM: bytes.Repeat(next.CAPEM, 200)}, none),
+			have:   old.CAPEM,
+			want:   old.CAPEM,
+		},
+		"the current authority is copied byte for byte": {
+			secret: secretOf("cool.v1", serving.Certificate{CAPEM: join([]byte("# hello\n"), next.CAPEM)}, none),
+			have:   next.CAPEM,
+			want:   join([]byte("# hello\n"), next.CAPEM),
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -301,7 +344,9 @@ func TestDeletedSecretIsCreatedAgain(t *testing.T) {
 	require.NotContains(t, lost.Annotations, "olmcahash")
 	live.Spec.Template.Annotations = nil
 	require.NotContains(t, create().Annotations, "olmcore/unknown-authority", "no Pod serves")
-	live.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "webhook-cert", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: service + "-cert"}}}}
+	live.Spec.Template.Spec.Volumes = []corev1.Volume{
+		{Name: "webhook-cert", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: service + "-cert"}}},
+	}
 	require.Contains(t, create().Annotations, "olmcore/unknown-authority", "Pods serve also where their annotation was lost")
 }
 
@@ -309,7 +354,11 @@ func TestIssuedCertificatesAreInspected(t *testing.T) {
 	s := sourceOf(nil, nil)
 	s.Issued = []serving.Issued{{Deployment: deployment, Certificate: made(t, "expired", now.Add(-serving.Validity-time.Hour))}}
 	plan := internalserving.CertificatesOf(s)
-	require.Equal(t, "the certificate that was issued for deployment cool is invalid: the certificate or its authority has expired, or is not valid yet", plan.Problem)
+	require.Equal(
+		t,
+		"the certificate that was issued for deployment cool is invalid: the certificate or its authority has expired, or is not valid yet",
+		plan.Problem,
+	)
 	require.Empty(t, plan.Install)
 }
 
@@ -351,7 +400,11 @@ func TestCertificateIsRequestedOnlyIfItMustBeReplaced(t *testing.T) {
 		if rapid.Bool().Draw(t, "no Secret") {
 			s.Objects.Secrets, current, next = olmcore.Found[*corev1.Secret](), none, none
 		}
-		s.Now = now.Add(rapid.SampledFrom([]time.Duration{-time.Hour, 0, time.Hour, serving.Validity - serving.RenewBefore, serving.Validity - time.Hour, serving.Validity + time.Hour}).Draw(t, "at"))
+		s.Now = now.Add(
+			rapid.SampledFrom([]time.Duration{-time.Hour, 0, time.Hour, serving.Validity - serving.RenewBefore,
+				serving.Validity - time.Hour, serving.Validity + time.Hour}).
+				Draw(t, "at"),
+		)
 		rotates := metav1.NewTime(s.Now.Add(rapid.SampledFrom([]time.Duration{-time.Hour, time.Hour}).Draw(t, "status.certsRotateAt")))
 		s.CSV = s.CSV.DeepCopy()
 		s.CSV.Status.CertsRotateAt = &rotates
@@ -392,7 +445,10 @@ func TestMountedCertificateKeepsHashOfOLM(t *testing.T) {
 	for name, c := range map[string]struct{ have, want corev1.PodSpec }{
 		"appended": {
 			corev1.PodSpec{Containers: []corev1.Container{container()}, InitContainers: []corev1.Container{container()}},
-			corev1.PodSpec{ServiceAccountName: "default", Volumes: []corev1.Volume{apis, hooks}, Containers: []corev1.Container{container(api, hook)}, InitContainers: []corev1.Container{container()}},
+			corev1.PodSpec{
+				ServiceAccountName: "default", Volumes: []corev1.Volume{apis, hooks}, Containers: []corev1.Container{container(api, hook)},
+				InitContainers: []corev1.Container{container()},
+			},
 		},
 		"a volume of that name is replaced, a mount of it stays": {
 			corev1.PodSpec{ServiceAccountName: "mine", Volumes: []corev1.Volume{other}, Containers: []corev1.Container{container(same)}},
@@ -400,7 +456,9 @@ func TestMountedCertificateKeepsHashOfOLM(t *testing.T) {
 		},
 		"a mount at the path is replaced": {
 			corev1.PodSpec{Containers: []corev1.Container{container(path)}},
-			corev1.PodSpec{ServiceAccountName: "default", Volumes: []corev1.Volume{apis, hooks}, Containers: []corev1.Container{container(hook, api)}},
+			corev1.PodSpec{
+				ServiceAccountName: "default", Volumes: []corev1.Volume{apis, hooks}, Containers: []corev1.Container{container(hook, api)},
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -463,8 +521,20 @@ func TestNewCertificateOfSameAuthorityRollsOutDeployment(t *testing.T) {
 func TestObjectNamesMatchOLM(t *testing.T) {
 	require.Equal(t, "a-b-service", internalserving.ServiceName("a.b"))
 	require.Equal(t, "a-b-service-cert", internalserving.CertificateName("a.b"))
-	require.Equal(t, []string{"a-service-auth-reader", "a-service-auth-reader-" + olmcore.NameSuffix(8, "ns")}, internalserving.ReaderNames("a", "ns"))
-	require.Equal(t, []string{"a-b-service-system:auth-delegator", "a-b-service-system:auth-delegator-" + olmcore.NameSuffix(8, "ns"), "a.b-service-system:auth-delegator"}, internalserving.DelegatorNames("a.b", "ns"))
+	require.Equal(
+		t,
+		[]string{"a-service-auth-reader", "a-service-auth-reader-" + olmcore.NameSuffix(8, "ns")},
+		internalserving.ReaderNames("a", "ns"),
+	)
+	require.Equal(
+		t,
+		[]string{
+			"a-b-service-system:auth-delegator",
+			"a-b-service-system:auth-delegator-" + olmcore.NameSuffix(8, "ns"),
+			"a.b-service-system:auth-delegator",
+		},
+		internalserving.DelegatorNames("a.b", "ns"),
+	)
 	c := csvOf("cool.v1")
 	c.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{DeploymentName: "cool"}, {DeploymentName: "undeclared"}}
 	require.Equal(t, []string{"cool"}, internalserving.DeploymentNames(c))
@@ -479,15 +549,22 @@ func TestObjectsOfADeployment(t *testing.T) {
 	}
 	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: namespace, Name: "installer"}
 	objects := &serving.Objects{Secrets: olmcore.Found(secretOf("cool.v1", madeOnce("old"), none))}
-	plan := internalserving.CertificatesOf(internalserving.Backends{Operator: model.Operator{CSV: c, Account: account, Now: now, Objects: objects}})
+	plan := internalserving.CertificatesOf(
+		internalserving.Backends{Operator: model.Operator{CSV: c, Account: account, Now: now, Objects: objects}},
+	)
 	var got []olmcore.Object
 	for _, a := range plan.Install {
 		require.Equal(t, account, a.Identity())
 		got = append(got, objectOf(a))
 	}
-	inside := metav1.ObjectMeta{Namespace: namespace, Labels: map[string]string{"olm.managed": "true"}, OwnerReferences: []metav1.OwnerReference{olmcore.OwnerReferenceTo(c)}}
+	inside := metav1.ObjectMeta{
+		Namespace:       namespace,
+		Labels:          map[string]string{"olm.managed": "true"},
+		OwnerReferences: []metav1.OwnerReference{olmcore.OwnerReferenceTo(c)},
+	}
 	outside := metav1.ObjectMeta{Labels: map[string]string{
-		"olm.managed": "true", "olm.owner": "cool.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": namespace, "olm.owner.uid": string(c.UID),
+		"olm.managed": "true", "olm.owner": "cool.v1", "olm.owner.kind": "ClusterServiceVersion",
+		"olm.owner.namespace": namespace, "olm.owner.uid": string(c.UID),
 	}}
 	named := func(m metav1.ObjectMeta, namespace, name string) metav1.ObjectMeta {
 		m.Namespace, m.Name = namespace, name
@@ -511,9 +588,24 @@ func TestObjectsOfADeployment(t *testing.T) {
 		&rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: named(inside, namespace, "cool-service-cert"), Rules: []rbacv1.PolicyRule{
 			{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"cool-service-cert"}},
 		}},
-		&rbacv1.RoleBinding{TypeMeta: rbac("RoleBinding"), ObjectMeta: named(inside, namespace, "cool-service-cert"), Subjects: subjects, RoleRef: ref("Role", "cool-service-cert")},
-		&rbacv1.ClusterRoleBinding{TypeMeta: rbac("ClusterRoleBinding"), ObjectMeta: named(outside, "", "cool-service-system:auth-delegator"), Subjects: subjects, RoleRef: ref("ClusterRole", "system:auth-delegator")},
-		&rbacv1.RoleBinding{TypeMeta: rbac("RoleBinding"), ObjectMeta: named(outside, "kube-system", "cool-service-auth-reader"), Subjects: subjects, RoleRef: ref("Role", "extension-apiserver-authentication-reader")},
+		&rbacv1.RoleBinding{
+			TypeMeta:   rbac("RoleBinding"),
+			ObjectMeta: named(inside, namespace, "cool-service-cert"),
+			Subjects:   subjects,
+			RoleRef:    ref("Role", "cool-service-cert"),
+		},
+		&rbacv1.ClusterRoleBinding{
+			TypeMeta:   rbac("ClusterRoleBinding"),
+			ObjectMeta: named(outside, "", "cool-service-system:auth-delegator"),
+			Subjects:   subjects,
+			RoleRef:    ref("ClusterRole", "system:auth-delegator"),
+		},
+		&rbacv1.RoleBinding{
+			TypeMeta:   rbac("RoleBinding"),
+			ObjectMeta: named(outside, "kube-system", "cool-service-auth-reader"),
+			Subjects:   subjects,
+			RoleRef:    ref("Role", "extension-apiserver-authentication-reader"),
+		},
 	}
 	require.Empty(t, cmp.Diff(want, got))
 }
@@ -525,9 +617,14 @@ func TestServingObjectsOfOtherOwnersAreNotWritten(t *testing.T) {
 	at := func(name string) metav1.ObjectMeta { m := stranger; m.Name = name; return m }
 	binding := func(name, owner, subject string, managed bool) *rbacv1.ClusterRoleBinding {
 		b := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", ResourceVersion: "1", Labels: map[string]string{"olm.managed": strconv.FormatBool(managed)}},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
-			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: subject, Name: "default"}},
+			ObjectMeta: metav1.ObjectMeta{
+				Name:            name,
+				UID:             "u",
+				ResourceVersion: "1",
+				Labels:          map[string]string{"olm.managed": strconv.FormatBool(managed)},
+			},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: subject, Name: "default"}},
 		}
 		if owner != "" {
 			maps.Copy(b.Labels, olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: owner, Name: "x"}.Labels())
@@ -543,8 +640,14 @@ func TestServingObjectsOfOtherOwnersAreNotWritten(t *testing.T) {
 		"a Secret": {change: func(o *serving.Objects) {
 			o.Secrets = olmcore.Found(&corev1.Secret{ObjectMeta: at("cool-service-cert")})
 		}, problem: "secret cool-service-cert exists and is not managed by an operator"},
-		"a Service": {change: func(o *serving.Objects) { o.Services = olmcore.Found(&corev1.Service{ObjectMeta: at("cool-service")}) }, problem: "service cool-service exists and is not managed by an operator"},
-		"a Role":    {change: func(o *serving.Objects) { o.Roles = olmcore.Found(&rbacv1.Role{ObjectMeta: at("cool-service-cert")}) }, problem: "role cool-service-cert exists and is not managed by an operator"},
+		"a Service": {
+			change:  func(o *serving.Objects) { o.Services = olmcore.Found(&corev1.Service{ObjectMeta: at("cool-service")}) },
+			problem: "service cool-service exists and is not managed by an operator",
+		},
+		"a Role": {
+			change:  func(o *serving.Objects) { o.Roles = olmcore.Found(&rbacv1.Role{ObjectMeta: at("cool-service-cert")}) },
+			problem: "role cool-service-cert exists and is not managed by an operator",
+		},
 		"a RoleBinding": {
 			change: func(o *serving.Objects) {
 				o.RoleBindings = olmcore.Found(&rbacv1.RoleBinding{ObjectMeta: at("cool-service-cert")})
@@ -623,7 +726,9 @@ func TestServiceKeepsPortsAndSelectorOfOtherWriters(t *testing.T) {
 func TestInvalidServicesAreReported(t *testing.T) {
 	for problem, change := range map[string]func(c *v1alpha1.ClusterServiceVersion){
 		"port 443 of deployment cool has two target ports: 9443 and 443": func(c *v1alpha1.ClusterServiceVersion) {
-			c.Spec.WebhookDefinitions = append(c.Spec.WebhookDefinitions, v1alpha1.WebhookDescription{DeploymentName: deployment, TargetPort: new(intstr.FromInt32(9443))})
+			c.Spec.WebhookDefinitions = append(
+				c.Spec.WebhookDefinitions, v1alpha1.WebhookDescription{DeploymentName: deployment, TargetPort: new(intstr.FromInt32(9443))},
+			)
 			c.Spec.WebhookDefinitions[0], c.Spec.WebhookDefinitions[1] = c.Spec.WebhookDefinitions[1], c.Spec.WebhookDefinitions[0]
 		},
 		"deployments c-ool and c.ool have the same service c-ool-service": func(c *v1alpha1.ClusterServiceVersion) {
@@ -642,7 +747,11 @@ func TestInvalidServicesAreReported(t *testing.T) {
 	c := csvOf("cool.v1")
 	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name, c.Spec.WebhookDefinitions[0].DeploymentName = "1st", "1st"
 	in := internalserving.Backends{Operator: model.Operator{CSV: c, Now: now, Objects: &serving.Objects{}}}
-	require.Contains(t, internalserving.CertificatesOf(in).Problem, `deployment 1st cannot be called: "1st-service" is not a valid name of a Service`)
+	require.Contains(
+		t,
+		internalserving.CertificatesOf(in).Problem,
+		`deployment 1st cannot be called: "1st-service" is not a valid name of a Service`,
+	)
 }
 
 // TestForgedSecretAffectsOnlyItsOwnClients checks that data that a tenant wrote into the Secret reaches only the
@@ -650,7 +759,9 @@ func TestInvalidServicesAreReported(t *testing.T) {
 func TestForgedSecretAffectsOnlyItsOwnClients(t *testing.T) {
 	old, other := madeOnce("old"), madeOnce("third")
 	bundle := func(change func(s *corev1.Secret)) string {
-		return string(internalserving.CertificatesOf(sourceOf(secretOf("cool.v1", old, none, change), running(old.CAPEM, 2))).Trust(deployment, old.CAPEM))
+		return string(
+			internalserving.CertificatesOf(sourceOf(secretOf("cool.v1", old, none, change), running(old.CAPEM, 2))).Trust(deployment, old.CAPEM),
+		)
 	}
 	require.Equal(t, string(old.CAPEM)+string(other.CAPEM), bundle(func(s *corev1.Secret) { s.Data["previous.olmCAKey"] = other.CAPEM }))
 	require.Equal(t, string(old.CAPEM), bundle(func(s *corev1.Secret) { s.Data["previous.olmCAKey"] = bytes.Repeat(other.CAPEM, 1000) }))
@@ -658,7 +769,11 @@ func TestForgedSecretAffectsOnlyItsOwnClients(t *testing.T) {
 	require.Equal(t, string(old.CAPEM), bundle(func(s *corev1.Secret) {
 		metav1.SetMetaDataAnnotation(&s.ObjectMeta, "olmcore/retired-authorities", parse(old.CAPEM)[0].ID+",,x")
 	}), "the current authority never retires")
-	require.Contains(t, internalserving.CertificatesOf(sourceOf(secretOf("cool.v1", old, none, func(s *corev1.Secret) { s.Immutable = new(true) }), nil)).Problem, "is immutable")
+	require.Contains(
+		t,
+		internalserving.CertificatesOf(sourceOf(secretOf("cool.v1", old, none, func(s *corev1.Secret) { s.Immutable = new(true) }), nil)).Problem,
+		"is immutable",
+	)
 }
 
 // TestSecretOfAnotherOperatorIsNotWritten checks Deployments with different names that have the same Service name.
@@ -698,10 +813,15 @@ func FuzzSecret(f *testing.F) {
 	f.Add(old.CAPEM, old.CertPEM, old.KeyPEM, next.CAPEM, next.CertPEM, next.KeyPEM, old.CAPEM, "a,b", true, int64(0))
 	f.Add([]byte("x"), old.CertPEM, []byte(nil), next.CAPEM, []byte(nil), next.KeyPEM, next.CAPEM, "", false, int64(1)<<60)
 	f.Fuzz(func(t *testing.T, ca, cert, key, nextCA, nextCert, nextKey, previous []byte, retired string, rolledOut bool, at int64) {
-		secret := secretOf("cool.v1", serving.Certificate{CAPEM: ca, CertPEM: cert, KeyPEM: key}, serving.Certificate{CAPEM: nextCA, CertPEM: nextCert, KeyPEM: nextKey}, func(s *corev1.Secret) {
-			s.Data["previous.olmCAKey"] = previous
-			metav1.SetMetaDataAnnotation(&s.ObjectMeta, "olmcore/retired-authorities", retired)
-		})
+		secret := secretOf(
+			"cool.v1",
+			serving.Certificate{CAPEM: ca, CertPEM: cert, KeyPEM: key},
+			serving.Certificate{CAPEM: nextCA, CertPEM: nextCert, KeyPEM: nextKey},
+			func(s *corev1.Secret) {
+				s.Data["previous.olmCAKey"] = previous
+				metav1.SetMetaDataAnnotation(&s.ObjectMeta, "olmcore/retired-authorities", retired)
+			},
+		)
 		live := running(ca, 1)
 		if rolledOut {
 			live = running(ca, 2)
@@ -758,11 +878,17 @@ func TestSecretRecordsTheRotation(t *testing.T) {
 		require.NotContains(t, s.Data, "next.tls.crt")
 	})
 	t.Run("other authorities that clients trust are recorded", func(t *testing.T) {
-		s := written(internalserving.CertificatesOf(sourceOf(secretOf("cool.v1", old, next, waited), running(old.CAPEM, 2), trusts(next.CAPEM, third.CAPEM))))
+		s := written(
+			internalserving.CertificatesOf(sourceOf(secretOf("cool.v1", old, next, waited), running(old.CAPEM, 2), trusts(next.CAPEM, third.CAPEM))),
+		)
 		require.Equal(t, string(old.CAPEM)+string(third.CAPEM), string(s.Data["previous.olmCAKey"]))
 	})
 	t.Run("retired authorities are recorded", func(t *testing.T) {
-		s := written(internalserving.CertificatesOf(sourceOf(secretOf("cool.v1", next, none, retired("x")), running(next.CAPEM, 2), trusts(next.CAPEM, old.CAPEM))))
+		s := written(
+			internalserving.CertificatesOf(
+				sourceOf(secretOf("cool.v1", next, none, retired("x")), running(next.CAPEM, 2), trusts(next.CAPEM, old.CAPEM)),
+			),
+		)
 		require.Equal(t, id(old)+",x", s.Annotations["olmcore/retired-authorities"])
 		require.NotContains(t, s.Data, "previous.olmCAKey")
 	})
@@ -772,12 +898,21 @@ func TestSecretRecordsTheRotation(t *testing.T) {
 		require.Equal(t, "x", written(internalserving.CertificatesOf(s)).Annotations["olmcore/retired-authorities"])
 	})
 	t.Run("an invalid next certificate is dropped if none is needed", func(t *testing.T) {
-		plan := internalserving.CertificatesOf(sourceOf(secretOf("cool.v1", old, serving.Certificate{CAPEM: next.CAPEM, CertPEM: old.CertPEM, KeyPEM: old.KeyPEM}), running(old.CAPEM, 2)))
+		plan := internalserving.CertificatesOf(
+			sourceOf(
+				secretOf("cool.v1", old, serving.Certificate{CAPEM: next.CAPEM, CertPEM: old.CertPEM, KeyPEM: old.KeyPEM}),
+				running(old.CAPEM, 2),
+			),
+		)
 		require.NotContains(t, written(plan).Data, "next.olmCAKey")
 		require.Empty(t, plan.Requests)
 	})
 	t.Run("the hash of its authority", func(t *testing.T) {
-		s := written(internalserving.CertificatesOf(sourceOf(secretOf("cool.v1", old, none, func(s *corev1.Secret) { s.Annotations["olmcahash"] = "x" }), nil)))
+		s := written(
+			internalserving.CertificatesOf(
+				sourceOf(secretOf("cool.v1", old, none, func(s *corev1.Secret) { s.Annotations["olmcahash"] = "x" }), nil),
+			),
+		)
 		require.Equal(t, internalserving.Hash(old.CAPEM), s.Annotations["olmcahash"])
 	})
 }

@@ -81,7 +81,9 @@ func csvOf(name string, clients ...string) *model.CSV {
 	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{{Name: deployment, Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "cool"}},
 	}}}
-	c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: deployment, GenerateName: "hook", Type: v1alpha1.ValidatingAdmissionWebhook}}
+	c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{
+		{DeploymentName: deployment, GenerateName: "hook", Type: v1alpha1.ValidatingAdmissionWebhook},
+	}
 	return c
 }
 
@@ -263,7 +265,10 @@ func (w *world) stopPod() {
 	if w.deployment == nil {
 		return
 	}
-	updated := slices.ContainsFunc(w.pods, func(p *servingPod) bool { return p.revision == w.deployment.Generation && len(p.serves.CertPEM) > 0 })
+	updated := slices.ContainsFunc(
+		w.pods,
+		func(p *servingPod) bool { return p.revision == w.deployment.Generation && len(p.serves.CertPEM) > 0 },
+	)
 	i := slices.IndexFunc(w.pods, func(p *servingPod) bool { return p.revision != w.deployment.Generation })
 	if updated && i >= 0 {
 		w.pods = slices.Delete(w.pods, i, i+1)

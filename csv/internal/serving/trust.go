@@ -13,8 +13,8 @@ import (
 )
 
 // Trust returns the writes that keep the existing clients correct without a new installation. Trust updates their
-// caBundles, and the namespaceSelectors and rules of this CSV's webhooks. Trust also removes the clients that the spec no
-// longer describes: webhooks and conversions once all described webhooks exist, and APIServices at once.
+// caBundles, and the namespaceSelectors and rules of this CSV's webhooks. Trust also removes the clients that the spec
+// no longer describes: webhooks and conversions once all described webhooks exist, and APIServices at once.
 func (s Clients) Trust() []olmcore.Action { return factsOf(s).trust() }
 
 func (f *facts) trust() (actions []olmcore.Action) {
@@ -29,8 +29,8 @@ func (s Clients) UpdateBundles() []olmcore.Action {
 	return inOrder(updates(factsOf(s), nil, kind.updateBundles))
 }
 
-// updates returns the updates of the existing clients. update returns the update of one object, or nil. leftOut contains
-// the objects that are deleted or reverted in the same call.
+// updates returns the updates of the existing clients. update returns the update of one object, or nil. leftOut
+// contains the objects that are deleted or reverted in the same call.
 func updates(
 	f *facts, leftOut sets.Set[olmcore.Key], update func(k kind, f *facts, o olmcore.Object) olmcore.Action,
 ) (actions []olmcore.Action) {
@@ -61,8 +61,8 @@ func (k kind) updateBundles(f *facts, o olmcore.Object) olmcore.Action {
 	return k.write(f, k.bundlesOf(f, o))
 }
 
-// change contains an object before and after a change, and the reason for it. Without a change, after is before, and why
-// is empty.
+// change contains an object before and after a change, and the reason for it. Without a change, after is before, and
+// why is empty.
 type change struct {
 	before, after olmcore.Object
 	why           string

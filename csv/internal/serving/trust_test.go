@@ -40,7 +40,10 @@ func (m *webhookManager) pass(t *testing.T) ([]olmcore.Action, internalserving.C
 	s := internalserving.Clients{Operator: model.Operator{CSV: m.csv, Group: csvtest.Group(), Objects: &serving.Objects{
 		Services: listed[*corev1.Service](t, m.cluster), Secrets: listed[*corev1.Secret](t, m.cluster), Roles: listed[*rbacv1.Role](t, m.cluster),
 		RoleBindings: listed[*rbacv1.RoleBinding](t, m.cluster), ClusterRoleBindings: listed[*rbacv1.ClusterRoleBinding](t, m.cluster),
-		ValidatingWebhookConfigurations: listed[*validatingConfiguration](t, m.cluster), MutatingWebhookConfigurations: listed[*mutatingConfiguration](t, m.cluster),
+		ValidatingWebhookConfigurations: listed[*validatingConfiguration](
+			t,
+			m.cluster,
+		), MutatingWebhookConfigurations: listed[*mutatingConfiguration](t, m.cluster),
 	}}}
 	s.CRDs = listed[*definition](t, m.cluster).Items
 	from := internalserving.Backends{Operator: s.Operator, Clients: s.List()}
@@ -103,7 +106,14 @@ func (m *webhookManager) bundles() map[string][]byte {
 // TestWebhooksTrustTheServingCertificate checks the time from the first certificate to the next one, during an upgrade.
 func TestWebhooksTrustTheServingCertificate(t *testing.T) {
 	m := &webhookManager{cluster: fake.NewCluster(csvtest.Now), csv: operator(everything()...)}
-	require.NoError(t, m.cluster.Load(csvtest.Namespace("ns", nil), csvtest.Namespace("kube-system", nil), crd("cools.example.com", recorded("ns/cool.v1", "ns/cool.v2"))))
+	require.NoError(
+		t,
+		m.cluster.Load(
+			csvtest.Namespace("ns", nil),
+			csvtest.Namespace("kube-system", nil),
+			crd("cools.example.com", recorded("ns/cool.v1", "ns/cool.v2")),
+		),
+	)
 	m.settle(t)
 	require.Len(t, m.bundles(), 3)
 	first := m.bundles()["cools.example.com"]

@@ -85,7 +85,10 @@ func authority(number byte) []byte {
 // operator returns version 1 of an operator that supports only all namespaces, with these webhooks.
 func operator(webhooks ...description) *v1alpha1.ClusterServiceVersion {
 	c := csvtest.Operator("cool.v1", 1)
-	c.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}, {Type: v1alpha1.InstallModeTypeOwnNamespace}}
+	c.Spec.InstallModes = []v1alpha1.InstallMode{
+		{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true},
+		{Type: v1alpha1.InstallModeTypeOwnNamespace},
+	}
 	c.Spec.WebhookDefinitions = webhooks
 	return c
 }
@@ -205,9 +208,17 @@ func validated(t testing.TB, name string, w description, changes ...func(o *vali
 	hash, err := olmcore.Hash(&w)
 	require.NoError(t, err)
 	o := &validatingConfiguration{ObjectMeta: csvtest.Ours(name)}
-	o.Labels["olm.webhook-description-generate-name"], o.Labels["olm.webhook-description-hash"], o.Labels["olm.managed"] = w.GenerateName, hash, "true"
+	o.Labels["olm.webhook-description-generate-name"] = w.GenerateName
+	o.Labels["olm.webhook-description-hash"] = hash
+	o.Labels["olm.managed"] = "true"
 	hook := w.DeepCopy().GetValidatingWebhook("ns", &metav1.LabelSelector{}, first)
-	hook.FailurePolicy, hook.MatchPolicy, hook.TimeoutSeconds = new(admissionregistrationv1.Fail), new(admissionregistrationv1.Equivalent), new(int32(10))
+	hook.FailurePolicy, hook.MatchPolicy, hook.TimeoutSeconds = new(
+		admissionregistrationv1.Fail,
+	), new(
+		admissionregistrationv1.Equivalent,
+	), new(
+		int32(10),
+	)
 	hook.ObjectSelector = &metav1.LabelSelector{}
 	for i := range hook.Rules {
 		hook.Rules[i].Scope = new(admissionregistrationv1.AllScopes)
@@ -226,7 +237,8 @@ func firstInstalledBy(namespace string) func(crd *definition) {
 	}
 }
 
-// healthOf returns the State of webhooks, and the problem or the unread lists. Without them, the message is that of OLM.
+// healthOf returns the State of webhooks, and the problem or the unread lists. Without them, the message is that of
+// OLM.
 func healthOf(s internalserving.Clients) (state internalserving.State, why string) {
 	h := s.Health()
 	switch {

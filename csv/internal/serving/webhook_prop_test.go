@@ -33,7 +33,10 @@ func drawnCSV(t *rapid.T) *v1alpha1.ClusterServiceVersion {
 	c := operator()
 	c.Name, c.UID = rapid.SampledFrom([]string{"cool.v1", "cool.v2"}).Draw(t, "name"), "uid-cool.v1"
 	for _, crd := range published[1:] {
-		c.Spec.CustomResourceDefinitions.Owned = append(c.Spec.CustomResourceDefinitions.Owned, v1alpha1.CRDDescription{Name: crd, Version: "v1", Kind: "Kind"})
+		c.Spec.CustomResourceDefinitions.Owned = append(
+			c.Spec.CustomResourceDefinitions.Owned,
+			v1alpha1.CRDDescription{Name: crd, Version: "v1", Kind: "Kind"},
+		)
 	}
 	name := rapid.SampledFrom([]string{"a.example.com", "b.example.com", "c.example.com", "d.example.com"})
 	for _, generateName := range rapid.SliceOfNDistinct(name, 0, 4, rapid.ID).Draw(t, "webhooks") {
@@ -82,7 +85,11 @@ func drawnSource(t *rapid.T) internalserving.Clients {
 	} else {
 		observe(&s, crds()...)
 	}
-	s.Group = group(rapid.SampledFrom([]operatorsv1.OperatorGroupSpec{{}, {TargetNamespaces: []string{"ns"}}, {Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}).Draw(t, "group"))
+	s.Group = group(
+		rapid.SampledFrom([]operatorsv1.OperatorGroupSpec{{}, {TargetNamespaces: []string{"ns"}},
+			{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}).
+			Draw(t, "group"),
+	)
 	if rapid.Bool().Draw(t, "an account") {
 		s.Account = account()
 	}

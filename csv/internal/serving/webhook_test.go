@@ -29,7 +29,8 @@ func TestInstallsOneWebhookOfEachType(t *testing.T) {
 	s.Group.Spec.TargetNamespaces = []string{"ns"}
 	labels := func(name, hash string) map[string]string {
 		return map[string]string{
-			"olm.owner": "cool.v1", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.uid": "uid-cool.v1", "olm.managed": "true",
+			"olm.owner": "cool.v1", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion",
+			"olm.owner.uid": "uid-cool.v1", "olm.managed": "true",
 			"olm.webhook-description-generate-name": name, "olm.webhook-description-hash": hash,
 		}
 	}
@@ -47,14 +48,16 @@ func TestInstallsOneWebhookOfEachType(t *testing.T) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: vName, Labels: labels("v.example.com", "5sVP5Iz8yREV4Z8qwTmfqzHhIWDUrom5JH0OWe")},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "v.example.com", ClientConfig: client, Rules: rules, NamespaceSelector: namespaces, SideEffects: none, AdmissionReviewVersions: []string{"v1"},
+			Name: "v.example.com", ClientConfig: client, Rules: rules, NamespaceSelector: namespaces,
+			SideEffects: none, AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
 	m := &mutatingConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: mName, Labels: labels("m.example.com", "5jpQIYe1Mf4Tzg1Y26ETjJFE2nPySHrzV43b2W")},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "m.example.com", ClientConfig: client, Rules: rules, NamespaceSelector: namespaces, SideEffects: none, AdmissionReviewVersions: []string{"v1"},
+			Name: "m.example.com", ClientConfig: client, Rules: rules, NamespaceSelector: namespaces,
+			SideEffects: none, AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
 	after := crd("cools.example.com")
@@ -76,7 +79,14 @@ func TestInstallsOneWebhookOfEachType(t *testing.T) {
 		}
 	}
 	want := []olmcore.Action{
-		olmcore.UpdateOf(s.CRDs[0], after, olmcore.Cause{Reason: "Install", Message: "the conversion of CRD cools.example.com does not match its description in ClusterServiceVersion cool.v1"}),
+		olmcore.UpdateOf(
+			s.CRDs[0],
+			after,
+			olmcore.Cause{
+				Reason:  "Install",
+				Message: "the conversion of CRD cools.example.com does not match its description in ClusterServiceVersion cool.v1",
+			},
+		),
 		create(m, "m.example.com"), create(v, "v.example.com"),
 	}
 	got, problem := s.Install()
@@ -120,7 +130,11 @@ func TestAdmissionWebhooks(t *testing.T) {
 	absent := func(*validatingConfiguration) []olmcore.Object { return nil }
 	kept := func(o *validatingConfiguration) []olmcore.Object { return []olmcore.Object{o} }
 	const olms = "v.example.com-8k2xz"
-	update, create := []string{"update ValidatingWebhookConfiguration " + olms + " (Install)"}, []string{"create ValidatingWebhookConfiguration " + vName + " (Install)"}
+	update, create := []string{
+		"update ValidatingWebhookConfiguration " + olms + " (Install)",
+	}, []string{
+		"create ValidatingWebhookConfiguration " + vName + " (Install)",
+	}
 	follow := []string{"update ValidatingWebhookConfiguration " + olms + " (Trust)"}
 	remove := []string{"delete ValidatingWebhookConfiguration " + olms + " (RemovedFromSpec)"}
 	beside := func(change func(o *validatingConfiguration)) func(o *validatingConfiguration) []olmcore.Object {
@@ -133,25 +147,53 @@ func TestAdmissionWebhooks(t *testing.T) {
 	gone := []string{"delete ValidatingWebhookConfiguration gone (RemovedFromSpec)"}
 	unlabelled := "ValidatingWebhookConfiguration " + olms + " has no label olm.webhook-description-generate-name"
 	for name, c := range map[string]row{
-		"nothing":                {observe: absent, install: create, state: internalserving.Missing},
-		"created by OLM":         {observe: kept, state: internalserving.Healthy},
-		"of another description": {observe: is(func(o *validatingConfiguration) { o.Labels["olm.webhook-description-hash"] = "x" }), install: update, state: internalserving.Missing},
-		"without hash":           {observe: is(func(o *validatingConfiguration) { delete(o.Labels, "olm.webhook-description-hash") }), install: update, state: internalserving.Missing},
-		"not managed":            {observe: is(func(o *validatingConfiguration) { delete(o.Labels, "olm.managed") }), install: update, state: internalserving.Healthy},
-		"with labels of others":  {observe: is(func(o *validatingConfiguration) { o.Labels["x"] = "y" }), state: internalserving.Healthy},
-		"edited":                 {observe: is(func(o *validatingConfiguration) { o.Webhooks[0].FailurePolicy = new(admissionregistrationv1.Ignore) }), install: update, state: internalserving.Healthy},
+		"nothing":        {observe: absent, install: create, state: internalserving.Missing},
+		"created by OLM": {observe: kept, state: internalserving.Healthy},
+		"of another description": {
+			observe: is(func(o *validatingConfiguration) { o.Labels["olm.webhook-description-hash"] = "x" }), install: update,
+			state: internalserving.Missing,
+		},
+		"without hash": {
+			observe: is(func(o *validatingConfiguration) { delete(o.Labels, "olm.webhook-description-hash") }), install: update,
+			state: internalserving.Missing,
+		},
+		"not managed": {
+			observe: is(func(o *validatingConfiguration) { delete(o.Labels, "olm.managed") }), install: update, state: internalserving.Healthy,
+		},
+		"with labels of others": {observe: is(func(o *validatingConfiguration) { o.Labels["x"] = "y" }), state: internalserving.Healthy},
+		"edited": {
+			observe: is(func(o *validatingConfiguration) { o.Webhooks[0].FailurePolicy = new(admissionregistrationv1.Ignore) }), install: update,
+			state: internalserving.Healthy,
+		},
 		"with a condition": {observe: is(func(o *validatingConfiguration) {
 			o.Webhooks[0].MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "x", Expression: "false"}}
 		}), install: update, state: internalserving.Healthy},
-		"with a second webhook":   {observe: is(func(o *validatingConfiguration) { o.Webhooks = append(o.Webhooks, o.Webhooks[0]) }), install: update, state: internalserving.Healthy},
-		"without webhooks":        {observe: is(func(o *validatingConfiguration) { o.Webhooks = nil }), install: update, state: internalserving.Missing},
-		"calling another service": {observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.Service.Name = "x" }), install: update, state: internalserving.Missing},
+		"with a second webhook": {
+			observe: is(func(o *validatingConfiguration) { o.Webhooks = append(o.Webhooks, o.Webhooks[0]) }), install: update,
+			state: internalserving.Healthy,
+		},
+		"without webhooks": {
+			observe: is(func(o *validatingConfiguration) { o.Webhooks = nil }), install: update, state: internalserving.Missing,
+		},
+		"calling another service": {
+			observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.Service.Name = "x" }), install: update,
+			state: internalserving.Missing,
+		},
 		"calling a URL": {observe: is(func(o *validatingConfiguration) {
 			o.Webhooks[0].ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: new("https://x")}
 		}), install: update, state: internalserving.Missing},
-		"without a bundle":       {observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = nil }), install: update, trust: follow, state: internalserving.Missing},
-		"with another authority": {observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = second }), install: update, trust: follow, state: internalserving.Missing},
-		"with two authorities":   {observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = append(second, first...) }), install: update, trust: follow, state: internalserving.Healthy},
+		"without a bundle": {
+			observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = nil }), install: update, trust: follow,
+			state: internalserving.Missing,
+		},
+		"with another authority": {
+			observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = second }), install: update, trust: follow,
+			state: internalserving.Missing,
+		},
+		"with two authorities": {
+			observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = append(second, first...) }), install: update,
+			trust: follow, state: internalserving.Healthy,
+		},
 		"for other namespaces": {observe: is(func(o *validatingConfiguration) {
 			o.Webhooks[0].NamespaceSelector.MatchLabels = map[string]string{"x": "y"}
 		}), install: update, trust: follow, state: internalserving.Healthy},
@@ -160,13 +202,28 @@ func TestAdmissionWebhooks(t *testing.T) {
 			other.Name, other.Labels["olm.webhook-description-hash"] = "v.example.com-zzzzz", "x"
 			return []olmcore.Object{other, o}
 		}, install: []string{"update ValidatingWebhookConfiguration v.example.com-zzzzz (Install)"}, state: internalserving.Healthy},
-		"being deleted":            {observe: is(func(o *validatingConfiguration) { o.DeletionTimestamp = csvtest.Ago(0) }), install: create, state: internalserving.Missing},
-		"of another incarnation":   {observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner.uid"] = "x" }), install: create, state: internalserving.Missing},
-		"of another version":       {observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner"] = "cool.v0" }), install: create, state: internalserving.Missing},
-		"of another namespace":     {observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner.namespace"] = "x" }), install: create, state: internalserving.Missing},
-		"of an unknown webhook":    {observe: is(func(o *validatingConfiguration) { delete(o.Labels, "olm.webhook-description-generate-name") }), problem: unlabelled, state: internalserving.Failing, why: unlabelled},
-		"of a removed description": {observe: is(func(o *validatingConfiguration) { o.Labels["olm.webhook-description-generate-name"] = "x" }), install: create, state: internalserving.Missing},
-		"of a description that mutates now": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].Type = mutating }, observe: kept,
+		"being deleted": {
+			observe: is(func(o *validatingConfiguration) { o.DeletionTimestamp = csvtest.Ago(0) }), install: create, state: internalserving.Missing,
+		},
+		"of another incarnation": {
+			observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner.uid"] = "x" }), install: create, state: internalserving.Missing,
+		},
+		"of another version": {
+			observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner"] = "cool.v0" }), install: create, state: internalserving.Missing,
+		},
+		"of another namespace": {
+			observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner.namespace"] = "x" }), install: create, state: internalserving.Missing,
+		},
+		"of an unknown webhook": {
+			observe: is(func(o *validatingConfiguration) { delete(o.Labels, "olm.webhook-description-generate-name") }), problem: unlabelled,
+			state: internalserving.Failing, why: unlabelled,
+		},
+		"of a removed description": {
+			observe: is(func(o *validatingConfiguration) { o.Labels["olm.webhook-description-generate-name"] = "x" }), install: create,
+			state: internalserving.Missing,
+		},
+		"of a description that mutates now": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].Type = mutating },
+			observe: kept,
 			install: []string{"create MutatingWebhookConfiguration v.example.com-qtky6muaia (Install)"}, state: internalserving.Missing},
 		"of a removed description, and the others exist": {observe: beside(func(o *validatingConfiguration) {
 			o.Name, o.Labels["olm.webhook-description-generate-name"] = "gone", "x"
@@ -175,7 +232,9 @@ func TestAdmissionWebhooks(t *testing.T) {
 		"of a removed description, with another authority": {observe: beside(func(o *validatingConfiguration) {
 			o.Name, o.Labels["olm.webhook-description-generate-name"], o.Webhooks[0].ClientConfig.CABundle = "gone", "x", second
 		}), install: gone, trust: gone, state: internalserving.Healthy},
-		"of a removed description, and the others are refused": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].TimeoutSeconds = new(int32(31)) },
+		"of a removed description, and the others are refused": {csv: func(c *v1alpha1.ClusterServiceVersion) {
+			c.Spec.WebhookDefinitions[0].TimeoutSeconds = new(int32(31))
+		},
 			observe: beside(func(o *validatingConfiguration) {
 				o.Name, o.Labels["olm.webhook-description-generate-name"] = "gone", "x"
 			}),
@@ -191,7 +250,8 @@ func TestAdmissionWebhooks(t *testing.T) {
 			other.Name, other.Labels = vName, nil
 			return []olmcore.Object{other, o}
 		}, state: internalserving.Healthy},
-		"being deleted, with the name": {observe: is(func(o *validatingConfiguration) { o.Name, o.DeletionTimestamp = vName, csvtest.Ago(0) }), state: internalserving.Missing,
+		"being deleted, with the name": {observe: is(func(o *validatingConfiguration) { o.Name, o.DeletionTimestamp = vName, csvtest.Ago(0) }),
+			state:   internalserving.Missing,
 			problem: "ValidatingWebhookConfiguration " + vName + " is being deleted"},
 		"with the name, relabelled": {observe: is(func(o *validatingConfiguration) {
 			o.Name, o.Labels["olm.webhook-description-generate-name"] = vName, "x"
@@ -211,25 +271,38 @@ func TestAdmissionWebhooks(t *testing.T) {
 			observe: kept, problem: "error retrieving OperatorGroup info", state: internalserving.Healthy},
 		"no certificate": {source: func(s *internalserving.Clients) { s.Certificates = backends{} },
 			observe: absent, state: internalserving.Waiting},
-		"no backends":                 {source: func(s *internalserving.Clients) { s.Certificates = nil }, observe: absent, state: internalserving.Waiting},
-		"the certificate was deleted": {source: func(s *internalserving.Clients) { s.Certificates = backends{} }, observe: kept, state: internalserving.Healthy},
+		"no backends": {
+			source: func(s *internalserving.Clients) { s.Certificates = nil }, observe: absent, state: internalserving.Waiting,
+		},
+		"the certificate was deleted": {
+			source: func(s *internalserving.Clients) { s.Certificates = backends{} }, observe: kept, state: internalserving.Healthy,
+		},
 		"during a certificate rotation": {source: func(s *internalserving.Clients) { s.Certificates = follower{first, second} },
 			observe: kept, install: update, trust: follow, state: internalserving.Healthy},
 		"during a certificate rotation, without clients": {source: func(s *internalserving.Clients) { s.Certificates = follower{first, second} },
 			observe: absent, state: internalserving.Waiting},
-		"the validating list was not read": {source: func(s *internalserving.Clients) { s.Objects.ValidatingWebhookConfigurations.Complete = false }, observe: absent,
+		"the validating list was not read": {
+			source: func(s *internalserving.Clients) { s.Objects.ValidatingWebhookConfigurations.Complete = false }, observe: absent,
 			problem: "not read: ValidatingWebhookConfigurations", state: internalserving.NotObserved, why: "ValidatingWebhookConfigurations"},
 		"no list was read": {source: func(s *internalserving.Clients) {
 			s.Objects.ValidatingWebhookConfigurations.Complete, s.Objects.MutatingWebhookConfigurations.Complete = false, false
-		}, observe: absent, problem: "not read: ValidatingWebhookConfigurations, MutatingWebhookConfigurations", state: internalserving.NotObserved,
-			why: "ValidatingWebhookConfigurations, MutatingWebhookConfigurations"},
-		"no webhook, and no list was read": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = nil }, source: func(s *internalserving.Clients) {
+		}, observe: absent, problem: "not read: ValidatingWebhookConfigurations, MutatingWebhookConfigurations",
+			state: internalserving.NotObserved,
+			why:   "ValidatingWebhookConfigurations, MutatingWebhookConfigurations"},
+		"no webhook, and no list was read": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = nil }, source: func(
+			s *internalserving.Clients,
+		) {
 			s.Objects.ValidatingWebhookConfigurations.Complete, s.Objects.MutatingWebhookConfigurations.Complete = false, false
 		}, observe: absent, state: internalserving.Healthy},
-		"the webhook was removed": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = nil }, observe: kept, install: remove, trust: remove, state: internalserving.Healthy},
+		"the webhook was removed": {
+			csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = nil }, observe: kept, install: remove, trust: remove,
+			state: internalserving.Healthy,
+		},
 		"with an account": {source: func(s *internalserving.Clients) { s.Account = account() }, observe: absent,
 			install: []string{"create ValidatingWebhookConfiguration " + vName + " (Install) as limited"}, state: internalserving.Missing},
-		"outdated, with an account": {source: func(s *internalserving.Clients) { s.Account = account() }, observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = second }),
+		"outdated, with an account": {source: func(s *internalserving.Clients) { s.Account = account() }, observe: is(
+			func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = second },
+		),
 			install: []string{"update ValidatingWebhookConfiguration " + olms + " (Install) as limited"},
 			trust:   []string{"update ValidatingWebhookConfiguration " + olms + " (Trust) as limited"}, state: internalserving.Missing},
 	} {
@@ -256,7 +329,11 @@ func TestAdmissionWebhooks(t *testing.T) {
 // TestContentsOfConfigurations checks which parts of a description, of its Deployment and of the OperatorGroup a
 // configuration contains.
 func TestContentsOfConfigurations(t *testing.T) {
-	own, selected := operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}}, operatorsv1.OperatorGroupSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
+	own, selected := operatorsv1.OperatorGroupSpec{
+		TargetNamespaces: []string{"ns"},
+	}, operatorsv1.OperatorGroupSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+	}
 	both := own
 	both.Selector = selected.Selector
 	marked := &metav1.LabelSelector{MatchLabels: map[string]string{"olm.operatorgroup.uid/group": ""}}
@@ -272,21 +349,34 @@ func TestContentsOfConfigurations(t *testing.T) {
 		group operatorsv1.OperatorGroupSpec
 		want  func(w *admissionregistrationv1.MutatingWebhook)
 	}{
-		"all namespaces":          {none, operatorsv1.OperatorGroupSpec{}, func(*admissionregistrationv1.MutatingWebhook) {}},
-		"listed namespaces":       {none, own, func(w *admissionregistrationv1.MutatingWebhook) { w.NamespaceSelector = marked }},
-		"selected namespaces":     {none, selected, func(w *admissionregistrationv1.MutatingWebhook) { w.NamespaceSelector = selected.Selector }},
-		"listed and selected":     {none, both, func(w *admissionregistrationv1.MutatingWebhook) { w.NamespaceSelector = marked }},
-		"a Deployment with a dot": {dotted, operatorsv1.OperatorGroupSpec{}, func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.Service.Name = "co-ol-service" }},
-		"no port":                 {w(func(w *description) { w.ContainerPort = 0 }), operatorsv1.OperatorGroupSpec{}, func(*admissionregistrationv1.MutatingWebhook) {}},
-		"another port and target": {w(func(w *description) { w.ContainerPort, w.TargetPort = 9443, new(intstr.FromString("https")) }), operatorsv1.OperatorGroupSpec{},
+		"all namespaces":      {none, operatorsv1.OperatorGroupSpec{}, func(*admissionregistrationv1.MutatingWebhook) {}},
+		"listed namespaces":   {none, own, func(w *admissionregistrationv1.MutatingWebhook) { w.NamespaceSelector = marked }},
+		"selected namespaces": {none, selected, func(w *admissionregistrationv1.MutatingWebhook) { w.NamespaceSelector = selected.Selector }},
+		"listed and selected": {none, both, func(w *admissionregistrationv1.MutatingWebhook) { w.NamespaceSelector = marked }},
+		"a Deployment with a dot": {
+			dotted, operatorsv1.OperatorGroupSpec{},
+			func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.Service.Name = "co-ol-service" },
+		},
+		"no port": {
+			w(func(w *description) { w.ContainerPort = 0 }), operatorsv1.OperatorGroupSpec{}, func(*admissionregistrationv1.MutatingWebhook) {},
+		},
+		"another port and target": {w(func(w *description) { w.ContainerPort, w.TargetPort = 9443, new(intstr.FromString("https")) }),
+			operatorsv1.OperatorGroupSpec{},
 			func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.Service.Port = new(int32(9443)) }},
-		"no path": {w(func(w *description) { w.WebhookPath = nil }), operatorsv1.OperatorGroupSpec{}, func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.Service.Path = nil }},
+		"no path": {
+			w(func(w *description) { w.WebhookPath = nil }), operatorsv1.OperatorGroupSpec{},
+			func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.Service.Path = nil },
+		},
 		"everything else": {w(func(w *description) {
-			w.FailurePolicy, w.MatchPolicy, w.ReinvocationPolicy = new(admissionregistrationv1.Ignore), new(admissionregistrationv1.Exact), new(admissionregistrationv1.IfNeededReinvocationPolicy)
+			w.FailurePolicy, w.MatchPolicy, w.ReinvocationPolicy = new(admissionregistrationv1.Ignore), new(admissionregistrationv1.Exact), new(
+				admissionregistrationv1.IfNeededReinvocationPolicy,
+			)
 			w.ObjectSelector, w.TimeoutSeconds, w.AdmissionReviewVersions = selected.Selector, new(int32(3)), []string{"v1", "v1beta1"}
 			w.SideEffects, w.Rules = new(admissionregistrationv1.SideEffectClassNoneOnDryRun), nil
 		}), operatorsv1.OperatorGroupSpec{}, func(w *admissionregistrationv1.MutatingWebhook) {
-			w.FailurePolicy, w.MatchPolicy, w.ReinvocationPolicy = new(admissionregistrationv1.Ignore), new(admissionregistrationv1.Exact), new(admissionregistrationv1.IfNeededReinvocationPolicy)
+			w.FailurePolicy, w.MatchPolicy, w.ReinvocationPolicy = new(admissionregistrationv1.Ignore), new(admissionregistrationv1.Exact), new(
+				admissionregistrationv1.IfNeededReinvocationPolicy,
+			)
 			w.ObjectSelector, w.TimeoutSeconds, w.AdmissionReviewVersions = selected.Selector, new(int32(3)), []string{"v1", "v1beta1"}
 			w.SideEffects, w.Rules = new(admissionregistrationv1.SideEffectClassNoneOnDryRun), nil
 		}},
@@ -301,7 +391,10 @@ func TestContentsOfConfigurations(t *testing.T) {
 			require.Empty(t, internalserving.ProblemOfWebhooks(s.CSV))
 			actions, problem := s.Install()
 			require.Empty(t, problem)
-			require.Empty(t, cmp.Diff([]admissionregistrationv1.MutatingWebhook{*want}, actions[0].(olmcore.Create).Object.(*mutatingConfiguration).Webhooks))
+			require.Empty(
+				t,
+				cmp.Diff([]admissionregistrationv1.MutatingWebhook{*want}, actions[0].(olmcore.Create).Object.(*mutatingConfiguration).Webhooks),
+			)
 
 			objects := installed(t, s)
 			s.Objects.MutatingWebhookConfigurations.Items = []*mutatingConfiguration{objects[len(objects)-1].(*mutatingConfiguration)}
