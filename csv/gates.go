@@ -83,7 +83,7 @@ func updateMetadata(f *facts) (decision, bool) {
 	}
 	if specError(f.csv) == "" && !isRefused(f.csv) {
 		maps.DeleteFunc(after.Labels, func(key, _ string) bool { return strings.HasPrefix(key, apiLabelPrefix) })
-		after.Labels, _ = olmcore.MergeLabels(after.Labels, apiLabels(f.csv))
+		after.Labels, _ = olmcore.MergeMaps(after.Labels, apiLabels(f.csv))
 	}
 	return f.stay().write(olmcore.UpdateOf(f.csv, after, cause)), true
 }

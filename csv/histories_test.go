@@ -116,7 +116,7 @@ func (h *history) bring(t *rapid.T, i int, object bool) {
 	}
 	definition := olmcore.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "cools.example.com"}
 	require.NoError(t, h.c.Edit(definition, func(o olmcore.Object) {
-		annotations, _ := olmcore.MergeLabels(o.GetAnnotations(), map[string]string{fmt.Sprint("operatorframework.io/installed-alongside-", i): "ns/" + v.Name})
+		annotations, _ := olmcore.MergeMaps(o.GetAnnotations(), map[string]string{fmt.Sprint("operatorframework.io/installed-alongside-", i): "ns/" + v.Name})
 		o.SetAnnotations(annotations)
 	}))
 	if object {

@@ -407,7 +407,7 @@ var oddities = map[string]oddity{
 	"old replicas":                        deployment(func(d *appsv1.Deployment) { d.Status.Replicas = 3 }),
 	"no hash label":                       deployment(func(d *appsv1.Deployment) { delete(d.Labels, "olm.deployment-spec-hash") }),
 	"another hash label": deployment(func(d *appsv1.Deployment) {
-		d.Labels, _ = olmcore.MergeLabels(d.Labels, map[string]string{"olm.deployment-spec-hash": "old"})
+		d.Labels, _ = olmcore.MergeMaps(d.Labels, map[string]string{"olm.deployment-spec-hash": "old"})
 	}),
 	"no installed-alongside annotation": deployment(func(d *appsv1.Deployment) { d.Annotations = nil }),
 	"no template annotations":           deployment(func(d *appsv1.Deployment) { d.Spec.Template.Annotations = nil }),

@@ -441,7 +441,7 @@ func judgeDefinition(
 		return notPresent, "CRD version not served: " + strings.Join(slices.Compact(unserved), ", ")
 	case len(unserved) > 0:
 		return notPresent, "CRD version not served"
-	case !isTrue(crd, apiextensionsv1.Established) || !isTrue(crd, apiextensionsv1.NamesAccepted):
+	case !hasTrueCondition(crd, apiextensionsv1.Established) || !hasTrueCondition(crd, apiextensionsv1.NamesAccepted):
 		return notAvailable, "CRD is present but the Established condition is False (not available)"
 	}
 	return present, "CRD is present and Established condition is true"
@@ -453,7 +453,7 @@ func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool 
 	})
 }
 
-func isTrue(crd *apiextensionsv1.CustomResourceDefinition, condition apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+func hasTrueCondition(crd *apiextensionsv1.CustomResourceDefinition, condition apiextensionsv1.CustomResourceDefinitionConditionType) bool {
 	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == condition && c.Status == apiextensionsv1.ConditionTrue
 	})

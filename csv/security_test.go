@@ -194,9 +194,9 @@ func TestAnnotationsDoNotExtendCleanup(t *testing.T) {
 		for range rapid.IntRange(0, 4).Draw(t, "edits") {
 			key, value := rapid.SampledFrom(keys).Draw(t, "key"), rapid.SampledFrom(names).Draw(t, "value")
 			if rapid.Bool().Draw(t, "label") {
-				c.Labels, _ = olmcore.MergeLabels(c.Labels, map[string]string{key: value})
+				c.Labels, _ = olmcore.MergeMaps(c.Labels, map[string]string{key: value})
 			} else {
-				c.Annotations, _ = olmcore.MergeLabels(c.Annotations, map[string]string{key: value})
+				c.Annotations, _ = olmcore.MergeMaps(c.Annotations, map[string]string{key: value})
 			}
 		}
 		selected := rapid.SampledFrom([][]string{nil, {"ns"}, {"ns", "team"}, {"team"}}).Draw(t, "selected")

@@ -94,7 +94,7 @@ func changeAll(t *testing.T, c *fake.Cluster, o olmcore.Object) {
 	version := c.ResourceVersion()
 	require.NoError(t, c.Do(t.Context(), olmcore.UpdateOf(before, after, olmcore.Cause{})))
 	require.Equal(t, version, c.ResourceVersion(), "nothing changed")
-	labels, _ := olmcore.MergeLabels(after.GetLabels(), map[string]string{"seen": "yes"})
+	labels, _ := olmcore.MergeMaps(after.GetLabels(), map[string]string{"seen": "yes"})
 	after.SetLabels(labels)
 	require.NoError(t, c.Do(t.Context(), olmcore.UpdateOf(before, after, olmcore.Cause{})))
 	require.Equal(t, before.GetGeneration(), stored(t, c, o).GetGeneration())

@@ -53,7 +53,7 @@ func affectsNoPlan(o olmcore.Object) bool {
 		*unstructured.Unstructured, *metav1.PartialObjectMetadata:
 		return false
 	}
-	_, isServed := kinds.Of(olmcore.GVKOf(o))
+	_, isServed := kinds.Find(olmcore.GVKOf(o))
 	return !isServed
 }
 
@@ -78,7 +78,7 @@ func affectsAllNamespaces(o olmcore.Object) bool {
 		_, isKnown := kinds.Known[olmcore.GVKOf(o).Kind]
 		return isKnown || x.GetNamespace() == ""
 	}
-	kind, _ := kinds.Of(olmcore.GVKOf(o))
+	kind, _ := kinds.Find(olmcore.GVKOf(o))
 	return !kind.Namespaced
 }
 

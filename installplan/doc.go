@@ -60,6 +60,6 @@
 // evaluated when a row first asks for it (findings.go). Which plans may run depends on other plans (order.go). The
 // condition Progressing records for the next call why a plan does not progress (memory.go).
 //
-// Package internal/step evaluates the steps and returns a Verdict for each. Package internal/kinds is the table of the
+// Package internal/step evaluates the steps and returns a Decision for each. Package internal/kinds is the table of the
 // kinds of their objects. Package internal/relation relates plans to Subscriptions and to other plans.
 package installplan

@@ -67,7 +67,7 @@ func wasRefused(f *facts) bool { return f.stalledBy() == ReasonStepRefused }
 
 // isAllowedAgain reports whether nothing refuses the plan any more.
 func isAllowedAgain(f *facts) bool {
-	return wasRefused(f) && !slices.ContainsFunc(f.steps().Verdicts, func(v step.Verdict) bool {
+	return wasRefused(f) && !slices.ContainsFunc(f.steps().Decisions, func(v step.Decision) bool {
 		return v.Refused() || v.Outcome == step.Waiting && !v.Follows
 	})
 }
@@ -95,7 +95,7 @@ func isAcceptedAgain(f *facts) bool {
 
 // isDone reports whether every step is done.
 func isDone(found *findings) bool {
-	return !slices.ContainsFunc(found.Verdicts, func(v step.Verdict) bool { return v.Outcome != step.Done })
+	return !slices.ContainsFunc(found.Decisions, func(v step.Decision) bool { return v.Outcome != step.Done })
 }
 
 // isTryDue reports whether the open steps have to be tried now.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
@@ -108,7 +107,7 @@ func unseenTargets(f *facts, e step.Evaluation) (unseen []*step.Target) {
 }
 
 // isOpen reports whether the object of a target still has to be written and may be.
-func isOpen(t *step.Target) bool { return t.Verdict.Outcome != step.Done && !t.Verdict.Refused() }
+func isOpen(t *step.Target) bool { return t.Decision.Outcome != step.Done && !t.Decision.Refused() }
 
 // problem prevents one step from being applied.
 type problem struct {
@@ -135,7 +134,7 @@ func (p problem) isOver(now time.Time) bool { return !p.endless && !now.Before(p
 func problemsOf(f *facts, e step.Evaluation) []problem {
 	found := slices.Concat(refusedSteps(f, e), failedWrites(f, e))
 	for i := range found {
-		found[i].message = report.Clip(found[i].message)
+		found[i].message = printable.Clip(found[i].message)
 	}
 	slices.SortStableFunc(found, func(a, b problem) int { return cmp.Compare(a.step, b.step) })
 	var hopeless, others []problem
@@ -152,7 +151,7 @@ func problemsOf(f *facts, e step.Evaluation) []problem {
 // refusedSteps returns the problems of steps that are refused, and of steps that have waited for the cluster for too
 // long while a later plan waits for this one.
 func refusedSteps(f *facts, e step.Evaluation) (found []problem) {
-	for i, v := range e.Verdicts {
+	for i, v := range e.Decisions {
 		p := problem{step: i, reason: ReasonStepRefused, message: printable.Text(v.Message)}
 		switch v.Outcome {
 		case step.Invalid:
@@ -300,12 +299,12 @@ func triesOf(f *facts, e step.Evaluation) (t tries) {
 		case !ran:
 		case last.Class == olmcore.ClassNone:
 			t.isAccepted = true
-		case target.Verdict.Outcome == step.Done:
+		case target.Decision.Outcome == step.Done:
 		case last.Class == olmcore.Conflict:
 			conflict = last.Last.Add(retryInterval)
 		default:
 			if t.failure == nil {
-				p := problem{reason: ReasonStepFailed, message: report.Clip(target.Explain(last.Message)), isRetried: true}
+				p := problem{reason: ReasonStepFailed, message: printable.Clip(target.Explain(last.Message)), isRetried: true}
 				t.failure = &rejectedWrite{problem: p, isTransient: last.Class == olmcore.Transient}
 			}
 			next = latest(next, last.Last.Add(failedRetry))

@@ -148,7 +148,7 @@ func (g *gatherer) subscriptions() {
 	if kept == nil {
 		return
 	}
-	g.in.Subscriptions = olmcore.Found(kept.Of(g.plan)...)
+	g.in.Subscriptions = olmcore.Found(kept.Subscriptions(g.plan)...)
 }
 
 // leftBundles reads the unpacked bundles that only a deleted plan may reference. Package sweep finds those that were

@@ -364,7 +364,7 @@ func unserved(crd *apiextensionsv1.CustomResourceDefinition, i int) *apiextensio
 
 // marked returns an object with the hash annotation of another plan.
 func marked(o olmcore.Object) olmcore.Object {
-	annotations, _ := olmcore.MergeLabels(o.GetAnnotations(), map[string]string{"olmcore/step-hash": "theirs"})
+	annotations, _ := olmcore.MergeMaps(o.GetAnnotations(), map[string]string{"olmcore/step-hash": "theirs"})
 	o.SetAnnotations(annotations)
 	return o
 }

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/installplan/internal/relation"
-	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/installplan/internal/step"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -146,11 +146,11 @@ func isWaitingForCluster(f *facts) bool { return f.steps().has(step.Waiting) }
 
 func waitForCluster(f *facts) decision {
 	d := f.reportSteps()
-	verdicts := f.steps().Verdicts
-	first := slices.IndexFunc(verdicts, func(v step.Verdict) bool { return v.Outcome == step.Waiting })
-	d.status.Message = report.Clip(verdicts[first].Message)
+	decisions := f.steps().Decisions
+	first := slices.IndexFunc(decisions, func(v step.Decision) bool { return v.Outcome == step.Waiting })
+	d.status.Message = printable.Clip(decisions[first].Message)
 	d.status = f.stalled(d.status, ReasonStepWaits, d.status.Message)
-	for _, v := range verdicts {
+	for _, v := range decisions {
 		if v.Outcome == step.Waiting && !v.Deadline.IsZero() {
 			d = d.requeue(v.Deadline.Sub(f.in.Now))
 		}
@@ -162,7 +162,7 @@ func hasOpenSteps(f *facts) bool { return f.steps().has(step.Pending) }
 
 // has reports whether one of the steps has an outcome.
 func (s *findings) has(outcome step.Outcome) bool {
-	return slices.ContainsFunc(s.Verdicts, func(v step.Verdict) bool { return v.Outcome == outcome })
+	return slices.ContainsFunc(s.Decisions, func(v step.Decision) bool { return v.Outcome == outcome })
 }
 
 // applySteps writes the objects of the open steps. A recorded failure is kept while the results of the last run are not

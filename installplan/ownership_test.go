@@ -35,7 +35,7 @@ func ownedToo(o olmcore.Object, versions ...string) olmcore.Object {
 
 // labelled returns a cluster-scoped object with the owner labels of a version.
 func labelled(o olmcore.Object, namespace, version string) olmcore.Object {
-	labels, _ := olmcore.MergeLabels(o.GetLabels(), (olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: namespace, Name: version, UID: "7"}).Labels())
+	labels, _ := olmcore.MergeMaps(o.GetLabels(), (olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: namespace, Name: version, UID: "7"}).Labels())
 	o.SetLabels(labels)
 	return o
 }

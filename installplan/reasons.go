@@ -5,8 +5,8 @@ package installplan
 import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/installplan/internal/relation"
-	"github.com/olmcore/olm/installplan/internal/report"
 )
 
 // Finalizer is the finalizer of InstallPlans. The finalizer keeps a deleted plan until Reconcile has cleaned up its
@@ -33,22 +33,22 @@ const ConditionProgressing v1alpha1.InstallPlanConditionType = "Progressing"
 const (
 	// ReasonRelationRepaired means that an owner reference, component label or finalizer of the plan was missing or stale,
 	// and is corrected.
-	ReasonRelationRepaired = report.RelationRepaired
+	ReasonRelationRepaired = reasons.RelationRepaired
 	// ReasonManualOwner means that a Subscription that owns the plan requires manual approval, so the plan waits for
 	// approval. Approve the InstallPlan.
-	ReasonManualOwner = report.ManualOwner
+	ReasonManualOwner = reasons.ManualOwner
 	// ReasonPlanProgressed means that the phase, steps, conditions or message of the plan are updated to the observed
 	// state.
 	ReasonPlanProgressed = "PlanProgressed"
 	// ReasonPlanDone means that every step of the plan is applied, so the plan no longer needs its finalizer.
 	ReasonPlanDone = "PlanDone"
 	// ReasonStepAbsent means that the object of a step does not exist and is created.
-	ReasonStepAbsent = report.StepAbsent
+	ReasonStepAbsent = reasons.StepAbsent
 	// ReasonStepDiffers means that the object of a step differs from the step and is updated.
-	ReasonStepDiffers = report.StepDiffers
+	ReasonStepDiffers = reasons.StepDiffers
 	// ReasonStepImmutable means that the object of a step differs from the step in an immutable field. The object is
 	// deleted and created again.
-	ReasonStepImmutable = report.StepImmutable
+	ReasonStepImmutable = reasons.StepImmutable
 	// ReasonPlanDeleted means that the plan is being deleted. The action removes an object or annotation of the plan, or
 	// its finalizer.
 	ReasonPlanDeleted = "PlanDeleted"
@@ -92,46 +92,46 @@ const (
 	// ReasonSuperseded means that the plan is not executed, even if it is approved. A later plan installs a version of the
 	// same package, or the plan never got steps and no Subscription waits for it. The condition Installed has this reason.
 	// If its message names a later InstallPlan, approve that one.
-	ReasonSuperseded = report.Superseded
+	ReasonSuperseded = reasons.Superseded
 	// ReasonEarlierPlanUnfinished means that the plan waits for an earlier InstallPlan that contains the same package.
 	// Plans of one package run one after the other. Complete the earlier plan, for example by approving it.
-	ReasonEarlierPlanUnfinished = report.EarlierPlanUnfinished
+	ReasonEarlierPlanUnfinished = reasons.EarlierPlanUnfinished
 	// ReasonSubscriptionExists means that a step would create a Subscription for a dependency, but another
 	// Subscription of the namespace names the same package. The step is skipped. Nothing to do for the user.
-	ReasonSubscriptionExists = report.SubscriptionExists
+	ReasonSubscriptionExists = reasons.SubscriptionExists
 	// ReasonUnmanagedObjectUpdated means that the object of a step existed before and is not managed by OLM. The content
 	// of the object is updated. The object gets no owner, so it is not deleted with the operator.
-	ReasonUnmanagedObjectUpdated = report.UnmanagedObjectUpdated
+	ReasonUnmanagedObjectUpdated = reasons.UnmanagedObjectUpdated
 	// ReasonAppliedContentAltered means that the API server stored other content than was written. The step is still
 	// treated as applied. Check the admission webhooks.
-	ReasonAppliedContentAltered = report.AppliedContentAltered
+	ReasonAppliedContentAltered = reasons.AppliedContentAltered
 	// ReasonSharedObject means that another plan wrote the object of a step after this plan, with other content or another
 	// owner. The object keeps the content of the other plan. A cluster-scoped object records the version of this plan as a
 	// co-owner. Ask the authors of the bundles to choose different names for their objects.
-	ReasonSharedObject = report.SharedObject
+	ReasonSharedObject = reasons.SharedObject
 	// ReasonCSVContentDiffers means that a ClusterServiceVersion with the name of the step exists with another spec. The
 	// existing ClusterServiceVersion is kept. Delete it to install the one of the plan.
-	ReasonCSVContentDiffers = report.CSVContentDiffers
+	ReasonCSVContentDiffers = reasons.CSVContentDiffers
 	// ReasonNewerCRDKept means that a newer version of the operator owns the CustomResourceDefinition. The existing
 	// definition is kept, and the older definition of the plan is not written.
-	ReasonNewerCRDKept = report.NewerCRDKept
+	ReasonNewerCRDKept = reasons.NewerCRDKept
 	// ReasonConvertedElsewhere means that an operator of another namespace converts the custom resources of a
 	// CustomResourceDefinition. That operator reads and rewrites the custom resources of all namespaces. The plan uses
 	// the definition as it is. Check that operator. If it should not convert them, delete its ClusterServiceVersion and
 	// the conversion in the definition.
-	ReasonConvertedElsewhere = report.ConvertedElsewhere
+	ReasonConvertedElsewhere = reasons.ConvertedElsewhere
 	// ReasonExistingResourceInvalid means that a custom resource is invalid under the new schema, but does not block the
 	// plan. Either the custom resource is invalid under the old schema too, or the new definition has a conversion
 	// webhook. Correct the custom resource.
-	ReasonExistingResourceInvalid = report.ExistingResourceInvalid
+	ReasonExistingResourceInvalid = reasons.ExistingResourceInvalid
 	// ReasonOptionalStepSkipped means that the API of an optional step is not served, so the step is skipped.
-	ReasonOptionalStepSkipped = report.OptionalStepSkipped
+	ReasonOptionalStepSkipped = reasons.OptionalStepSkipped
 	// ReasonStepNameDiffers means that a step and its manifest name different objects. The name in the manifest is used.
 	// Ask the author of the bundle to correct the name.
-	ReasonStepNameDiffers = report.StepNameDiffers
+	ReasonStepNameDiffers = reasons.StepNameDiffers
 	// ReasonExtraDocumentsIgnored means that a manifest contains more than one YAML document. Only the first document is
 	// used. Ask the author of the bundle to split the manifest.
-	ReasonExtraDocumentsIgnored = report.ExtraDocumentsIgnored
+	ReasonExtraDocumentsIgnored = reasons.ExtraDocumentsIgnored
 	// ReasonCleanupForbidden means that the controller is not allowed to clean up an object of the deleted plan. The
 	// message names the object. Grant the controller the permission to update Subscriptions and to delete ConfigMaps.
 	ReasonCleanupForbidden = "CleanupForbidden"
@@ -140,9 +140,9 @@ const (
 	ReasonCleanupIncomplete = "CleanupIncomplete"
 	// ReasonTruncated means that a list was cut because it was too long, or not all custom resources were validated. If
 	// custom resources were not validated, check them against the new schema.
-	ReasonTruncated = report.Truncated
+	ReasonTruncated = reasons.Truncated
 	// ReasonKeyCase means that a key of a manifest differs from the API field only in upper and lower case, for example
 	// MinKubeVersion. OLM reads such a key as the field, except in CustomResourceDefinitions. An API server ignores it.
 	// Ask the author of the bundle to correct the key.
-	ReasonKeyCase = report.KeyCase
+	ReasonKeyCase = reasons.KeyCase
 )

@@ -346,7 +346,7 @@ func TestLaterPlanSupersedesAnUnstartedPlan(t *testing.T) {
 		return func(p *v1alpha1.InstallPlan) {
 			p.Annotations = map[string]string{olmcore.KeyPrefix + "packages": list}
 			for _, pkg := range []string{"a", "b"} {
-				p.Labels, _ = olmcore.MergeLabels(p.Labels, map[string]string{olmcore.ComponentLabelPrefix + pkg + "." + NS: ""})
+				p.Labels, _ = olmcore.MergeMaps(p.Labels, map[string]string{olmcore.ComponentLabelPrefix + pkg + "." + NS: ""})
 			}
 		}
 	}

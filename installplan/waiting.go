@@ -11,7 +11,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/olmcore/olm/installplan/internal/relation"
-	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -122,7 +122,7 @@ func (f *facts) timeForCheck(since v1alpha1.InstallPlanCondition) time.Duration 
 }
 
 func failAfterCheck(f *facts) decision {
-	return f.fail(reportCheck(f), problem{reason: ReasonInstallCheckFailed, message: report.Clip(f.obstacle)})
+	return f.fail(reportCheck(f), problem{reason: ReasonInstallCheckFailed, message: printable.Clip(f.obstacle)})
 }
 
 // fail returns a decision whose plan fails of a problem.
@@ -199,9 +199,9 @@ func waitForApproval(f *facts) decision {
 			"no Subscription that owns the plan requires manual approval any more"))
 	}
 	d = d.withFindings(found)
-	for i, v := range found.Verdicts {
+	for i, v := range found.Decisions {
 		if v.Refused() {
-			d = d.report(f.diagnose(olmcore.Warning, ReasonStepRefused, found.Path(i), "%s", report.Clip(v.Message)))
+			d = d.report(f.diagnose(olmcore.Warning, ReasonStepRefused, found.Path(i), "%s", printable.Clip(v.Message)))
 		}
 	}
 	return d

@@ -124,9 +124,9 @@ func (o Owner) Owns(labels map[string]string) bool {
 	return have.UID == "" || o.UID == "" || have.UID == o.UID
 }
 
-// MergeLabels returns have with the entries of want added or overwritten, as a new map, and whether anything changed.
-// have is not written to; when nothing changes it is returned itself.
-func MergeLabels(have, want map[string]string) (merged map[string]string, changed bool) {
+// MergeMaps returns the labels or annotations have with the entries of want, and whether that changed anything. The
+// result is a new map, or have itself if nothing changed.
+func MergeMaps(have, want map[string]string) (merged map[string]string, changed bool) {
 	for key, value := range want {
 		before, there := have[key]
 		if there && before == value {

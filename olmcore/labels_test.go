@@ -85,16 +85,16 @@ func TestOwnerLabels(t *testing.T) {
 	require.False(t, csv.Owns(map[string]string{"olm.owner": "etcd.v1"}))
 }
 
-func TestMergeLabels(t *testing.T) {
+func TestMergeMaps(t *testing.T) {
 	have := map[string]string{"a": "1"}
-	same, changed := olmcore.MergeLabels(have, map[string]string{"a": "1"})
+	same, changed := olmcore.MergeMaps(have, map[string]string{"a": "1"})
 	require.False(t, changed)
 	require.Equal(t, have, same)
-	merged, changed := olmcore.MergeLabels(have, map[string]string{"a": "2", "b": ""})
+	merged, changed := olmcore.MergeMaps(have, map[string]string{"a": "2", "b": ""})
 	require.True(t, changed)
 	require.Equal(t, map[string]string{"a": "2", "b": ""}, merged)
 	require.Equal(t, map[string]string{"a": "1"}, have)
-	merged, changed = olmcore.MergeLabels(nil, map[string]string{"b": ""})
+	merged, changed = olmcore.MergeMaps(nil, map[string]string{"b": ""})
 	require.True(t, changed)
 	require.Equal(t, map[string]string{"b": ""}, merged)
 }

@@ -4,9 +4,9 @@ package subscription
 
 // Assessment contains the decisions of Reconcile for command lines, metrics and tests.
 type Assessment struct {
-	// Verdicts contains one Verdict for each Subscription, sorted by name.
-	Verdicts []Verdict
-	Gate     Gate
+	// Decisions contains one Decision for each Subscription, sorted by name.
+	Decisions []Decision
+	Gate      Gate
 	// Blocked is the reason why the namespace cannot be resolved. It is empty if the namespace can be resolved.
 	Blocked string
 }
@@ -41,13 +41,13 @@ func Assess(in Input) (Assessment, error) {
 }
 
 func (n *namespace) assess() Assessment {
-	a := Assessment{Verdicts: make([]Verdict, len(n.subs)), Gate: GateNotNeeded, Blocked: n.blocked}
+	a := Assessment{Decisions: make([]Decision, len(n.subs)), Gate: GateNotNeeded, Blocked: n.blocked}
 	needed, deferred := false, false
 	for i, s := range n.subs {
 		v := judge(n, s)
 		needed = needed || !v.Waits
 		deferred = deferred || v.held
-		a.Verdicts[i] = v
+		a.Decisions[i] = v
 	}
 	switch {
 	case n.blocked != "":

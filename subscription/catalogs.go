@@ -78,12 +78,12 @@ func compareTexts(a, b *string) int {
 // catalogs is a Catalogs with the sources sorted by namespace and name, and one entry for each package, channel and
 // bundle.
 type catalogs struct {
-	sources []source
+	sources []observedSource
 	entries map[Entry]Entry // by catalog, package, channel and bundle; the channel may be empty
 }
 
-// source is a CatalogSource.
-type source struct {
+// observedSource contains a CatalogSource and its health.
+type observedSource struct {
 	*v1alpha1.CatalogSource
 	healthy bool   // it serves
 	known   bool   // healthy is known
@@ -94,9 +94,9 @@ func newCatalogs(in *Catalogs) *catalogs {
 	if in == nil {
 		return nil
 	}
-	c := &catalogs{sources: make([]source, 0, len(in.Sources.Items)), entries: map[Entry]Entry{}}
+	c := &catalogs{sources: make([]observedSource, 0, len(in.Sources.Items)), entries: map[Entry]Entry{}}
 	for _, s := range relation.Sorted(in.Sources.Items) {
-		state, next := s.Status.GRPCConnectionState, source{CatalogSource: s, known: true}
+		state, next := s.Status.GRPCConnectionState, observedSource{CatalogSource: s, known: true}
 		switch p, ok := in.Probes[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]; {
 		case s.Status.Reason == v1alpha1.CatalogSourceSpecInvalidError:
 		case ok:
@@ -173,7 +173,7 @@ func (c *catalogs) health(s *v1alpha1.Subscription, now time.Time) catalogsHealt
 
 // recordedIn returns the recorded health of a catalog, or nil. A catalog is found by its UID, or by its name if it
 // has none.
-func (s *source) recordedIn(list []v1alpha1.SubscriptionCatalogHealth) *v1alpha1.SubscriptionCatalogHealth {
+func (s *observedSource) recordedIn(list []v1alpha1.SubscriptionCatalogHealth) *v1alpha1.SubscriptionCatalogHealth {
 	for i := range list {
 		ref := list[i].CatalogSourceRef
 		if ref == nil || ref.UID != s.UID {
@@ -187,7 +187,7 @@ func (s *source) recordedIn(list []v1alpha1.SubscriptionCatalogHealth) *v1alpha1
 }
 
 // record returns an entry of status.catalogHealth.
-func (s *source) record(healthy bool, now time.Time) v1alpha1.SubscriptionCatalogHealth {
+func (s *observedSource) record(healthy bool, now time.Time) v1alpha1.SubscriptionCatalogHealth {
 	return v1alpha1.SubscriptionCatalogHealth{
 		CatalogSourceRef: &corev1.ObjectReference{
 			APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: v1alpha1.CatalogSourceKind,

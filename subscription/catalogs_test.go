@@ -242,7 +242,7 @@ func TestDeprecationConditions(t *testing.T) {
 			require.NotNil(t, reconcile(t, in).Checkpoint)
 			a, err := subscription.Assess(in)
 			require.NoError(t, err)
-			require.Equal(t, tc.reason, reasons(a.Verdicts[0].Result))
+			require.Equal(t, tc.reason, reasons(a.Decisions[0].Result))
 		})
 	}
 }

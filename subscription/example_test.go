@@ -113,7 +113,7 @@ func ExampleAssess() {
 	if err != nil {
 		panic(err)
 	}
-	for _, v := range assessment.Verdicts {
+	for _, v := range assessment.Decisions {
 		fmt.Println(v.Subscription.Name, v.Status.State, v.Plan.Name, v.Plan.Stage)
 	}
 	// Output:

@@ -290,7 +290,7 @@ func TestLiveReadsNeedNoVerification(t *testing.T) {
 		in := drawNamespace(t)
 		in.Live = true
 		require.Empty(t, reconcile(t, in).Verify)
-		for _, s := range assess(t, in).Verdicts {
+		for _, s := range assess(t, in).Decisions {
 			require.NotEqual(t, subscription.StageUnverified, s.Plan.Stage)
 		}
 	})

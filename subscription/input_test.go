@@ -220,8 +220,8 @@ func TestAssessAgreesWithReconcile(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newSub("b"), newPlan("p", "Failed", failed(9)))
 	got, out := assess(t, in), reconcile(t, in)
 	require.Equal(t, subscription.GateDeferred, got.Gate)
-	require.Len(t, got.Verdicts, 2)
-	a, b := got.Verdicts[0], got.Verdicts[1]
+	require.Len(t, got.Decisions, 2)
+	a, b := got.Decisions[0], got.Decisions[1]
 	require.Equal(t, []bool{true, true, false, false}, []bool{a.Waits, a.Writes, b.Waits, b.Writes})
 	require.Equal(t, []subscription.Stage{subscription.StageFailed, subscription.StageNoPlan}, []subscription.Stage{a.Plan.Stage, b.Plan.Stage})
 	want := statusOf(t, in, out, "a")

@@ -74,9 +74,9 @@ func reconcile(in Input, table []conditionRow) (Outcome, error) {
 	}
 	a := n.assess()
 	out, written := Outcome{}, map[string]bool{}
-	results := make([]olmcore.Result, 0, len(a.Verdicts))
-	for i := range a.Verdicts {
-		v := &a.Verdicts[i]
+	results := make([]olmcore.Result, 0, len(a.Decisions))
+	for i := range a.Decisions {
+		v := &a.Decisions[i]
 		results = append(results, v.result())
 		if v.Plan.Stage == StageUnverified {
 			out.Verify = append(out.Verify, olmcore.Ref{
@@ -145,7 +145,7 @@ func (n *namespace) reportNamespace(assessed *Assessment, transitions []olmcore.
 		report(olmcore.Info, ReasonStaleResolution, "the resolution was computed from Subscriptions that have changed since")
 	}
 	// 7. The next resolution, if a Subscription needs one.
-	if slices.ContainsFunc(assessed.Verdicts, func(v Verdict) bool { return !v.Waits }) {
+	if slices.ContainsFunc(assessed.Decisions, func(v Decision) bool { return !v.Waits }) {
 		r.Requeue(a.next.wait)
 	}
 	return r

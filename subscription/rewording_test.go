@@ -35,9 +35,9 @@ func TestNoDecisionDependsOnTheTextOfAMessage(t *testing.T) {
 		reworded += changed
 		want, got := assess(t, in), assess(t, other)
 		require.Equal(t, want.Blocked, got.Blocked)
-		require.Len(t, got.Verdicts, len(want.Verdicts))
-		for i := range want.Verdicts {
-			require.Empty(t, cmp.Diff(decisionOf(&want.Verdicts[i]), decisionOf(&got.Verdicts[i])))
+		require.Len(t, got.Decisions, len(want.Decisions))
+		for i := range want.Decisions {
+			require.Empty(t, cmp.Diff(decisionOf(&want.Decisions[i]), decisionOf(&got.Decisions[i])))
 		}
 	})
 	require.NotZero(t, reworded)
@@ -50,8 +50,8 @@ func afterWriting(t *rapid.T, in subscription.Input) subscription.Input {
 	out, err := subscription.Reconcile(in)
 	require.NoError(t, err)
 	in.Subscriptions.Items = nil
-	for i := range assessed.Verdicts {
-		v := &assessed.Verdicts[i]
+	for i := range assessed.Decisions {
+		v := &assessed.Decisions[i]
 		s := v.Subscription.DeepCopy()
 		v.Status.DeepCopyInto(&s.Status)
 		in.Subscriptions.Items = append(in.Subscriptions.Items, s)
@@ -102,7 +102,7 @@ func withOtherMessages(in subscription.Input) (other subscription.Input, changed
 	return other, changed
 }
 
-// decision is what a Verdict decides, without texts and without the times of conditions whose text changed.
+// decision is what a Decision decides, without texts and without the times of conditions whose text changed.
 type decision struct {
 	Status     v1alpha1.SubscriptionStatus
 	Stage      subscription.Stage
@@ -115,7 +115,7 @@ type decision struct {
 	Conditions map[v1alpha1.SubscriptionConditionType]string
 }
 
-func decisionOf(v *subscription.Verdict) decision {
+func decisionOf(v *subscription.Decision) decision {
 	d := decision{
 		Status: *v.Status.DeepCopy(), Stage: v.Plan.Stage, Shown: v.Plan.Shown, Plan: v.Plan.UID, Kept: v.Kept, Waits: v.Waits,
 		After: v.RequeueAfter, Conditions: map[v1alpha1.SubscriptionConditionType]string{},

@@ -156,7 +156,7 @@ var cleanupModes = map[cleanup.Mode]func(in *cleanup.Input){
 
 func label(key, value string) func(o olmcore.Object) {
 	return func(o olmcore.Object) {
-		labels, _ := olmcore.MergeLabels(o.GetLabels(), map[string]string{key: value})
+		labels, _ := olmcore.MergeMaps(o.GetLabels(), map[string]string{key: value})
 		o.SetLabels(labels)
 	}
 }
@@ -385,7 +385,7 @@ func aged(t *rapid.T, in *cleanup.Input, o olmcore.Object, i int) olmcore.Object
 		o.SetDeletionTimestamp(ago(time.Duration(rapid.SampledFrom([]int{0, 59, 299, 301}).Draw(t, "for")) * time.Second))
 		o.SetFinalizers([]string{"example.com/x"})
 	case 1:
-		labels, _ := olmcore.MergeLabels(o.GetLabels(), map[string]string{"olm.owner.uid": "another"})
+		labels, _ := olmcore.MergeMaps(o.GetLabels(), map[string]string{"olm.owner.uid": "another"})
 		o.SetLabels(labels)
 	case 2:
 		o.SetCreationTimestamp(metav1.NewTime(before.Add(time.Second)))

@@ -256,7 +256,7 @@ func TestConversionIsRemovedUnlessAnotherVersionNeedsIt(t *testing.T) {
 			claim(s)
 			s.Namespace, s.Spec.Replaces = "there", ""
 			crd := in.CustomResourceDefinitions.Items[0]
-			crd.Annotations, _ = olmcore.MergeLabels(crd.Annotations, map[string]string{"operatorframework.io/installed-alongside-there": "there/" + s.Name})
+			crd.Annotations, _ = olmcore.MergeMaps(crd.Annotations, map[string]string{"operatorframework.io/installed-alongside-there": "there/" + s.Name})
 		}, reset},
 		"the spec no longer has a webhook": {func(in *cleanup.Input) { in.ClusterServiceVersion.Spec.WebhookDefinitions = nil }, reset},
 		"the spec has no webhook, and the next version owns the CRD": {func(in *cleanup.Input) {

@@ -37,7 +37,7 @@ func prototypeOf(source *v1alpha1.ClusterServiceVersion) (*prototype, error) {
 	c.Status = source.Status
 	c.Labels = maps.Clone(source.Labels)
 	maps.DeleteFunc(c.Labels, func(key, _ string) bool { return strings.HasPrefix(key, olmcore.ComponentLabelPrefix) })
-	c.Labels, _ = olmcore.MergeLabels(c.Labels, map[string]string{olmcore.LabelCopiedFrom: source.Namespace})
+	c.Labels, _ = olmcore.MergeMaps(c.Labels, map[string]string{olmcore.LabelCopiedFrom: source.Namespace})
 	c.Annotations = maps.Clone(source.Annotations)
 	delete(c.Annotations, operatorsv1.OperatorGroupTargetsAnnotationKey)
 	delete(c.Annotations, corev1.LastAppliedConfigAnnotation)

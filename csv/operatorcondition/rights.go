@@ -38,7 +38,7 @@ func rights(f *facts) olmcore.Result {
 		return bind(f)
 	}
 	after := role.DeepCopy()
-	after.Labels, _ = olmcore.MergeLabels(role.Labels, desired.Labels)
+	after.Labels, _ = olmcore.MergeMaps(role.Labels, desired.Labels)
 	after.Rules = desired.Rules
 	return write(olmcore.UpdateOf(role, after, f.cause("its Role has other rules")))
 }
@@ -89,7 +89,7 @@ func writeBinding(f *facts, desired *rbacv1.RoleBinding) olmcore.Result {
 		return olmcore.Result{}
 	}
 	after := binding.DeepCopy()
-	after.Labels, _ = olmcore.MergeLabels(binding.Labels, desired.Labels)
+	after.Labels, _ = olmcore.MergeMaps(binding.Labels, desired.Labels)
 	after.Subjects = desired.Subjects
 	return write(olmcore.UpdateOf(binding, after, f.cause("its RoleBinding has other subjects")))
 }

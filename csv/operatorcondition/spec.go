@@ -111,7 +111,7 @@ func (f *facts) followed() (after *operatorsv2.OperatorCondition, changed bool) 
 		return nil, false
 	}
 	after = f.condition.DeepCopy()
-	after.Labels, _ = olmcore.MergeLabels(f.condition.Labels, managed())
+	after.Labels, _ = olmcore.MergeMaps(f.condition.Labels, managed())
 	after.OwnerReferences = owners
 	after.Spec.ServiceAccounts, after.Spec.Deployments = accounts, deployments
 	return after, true

@@ -61,7 +61,7 @@ func labelAccount(f *facts) olmcore.Result {
 		return olmcore.Result{}
 	}
 	after := found.DeepCopy()
-	after.Labels, _ = olmcore.MergeLabels(after.Labels, map[string]string{olmcore.LabelManaged: "true"})
+	after.Labels, _ = olmcore.MergeMaps(after.Labels, map[string]string{olmcore.LabelManaged: "true"})
 	return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateOf(found, after, olmcore.Cause{
 		Reason: ReasonGroupChanged, Message: "OperatorGroup " + f.group.Name + " names this ServiceAccount",
 	})}}

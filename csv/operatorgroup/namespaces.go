@@ -40,7 +40,7 @@ func labelNamespace(g *operatorsv1.OperatorGroup, n *corev1.Namespace, key strin
 	after := n.DeepCopy()
 	why := " watches it"
 	if isWatched {
-		after.Labels, _ = olmcore.MergeLabels(after.Labels, map[string]string{key: ""})
+		after.Labels, _ = olmcore.MergeMaps(after.Labels, map[string]string{key: ""})
 	} else {
 		delete(after.Labels, key)
 		why = " does not watch it any more"

@@ -63,7 +63,7 @@ func writeClusterRole(f *facts, apis []model.API, suffix string) []olmcore.Actio
 	case have.DeletionTimestamp != nil:
 		return nil
 	}
-	labels, relabelled := olmcore.MergeLabels(have.Labels, desired.Labels)
+	labels, relabelled := olmcore.MergeMaps(have.Labels, desired.Labels)
 	after := have.DeepCopy()
 	after.Labels, after.AggregationRule = labels, desired.AggregationRule
 	if desired.AggregationRule == nil {

@@ -157,8 +157,8 @@ func (d desired) isOwnedByAnother(x index) bool {
 // Labels, annotations and owners that others added stay. An object of OLM is not updated for the labels that only the
 // library adds.
 func (d desired) applyTo(have olmcore.Object) (after olmcore.Object, changed bool) {
-	labels, _ := olmcore.MergeLabels(have.GetLabels(), d.object.GetLabels())
-	_, relabelled := olmcore.MergeLabels(have.GetLabels(), withoutMarks(have, d.object.GetLabels()))
+	labels, _ := olmcore.MergeMaps(have.GetLabels(), d.object.GetLabels())
+	_, relabelled := olmcore.MergeMaps(have.GetLabels(), withoutMarks(have, d.object.GetLabels()))
 	owners, reowned := repairOwners(have.GetOwnerReferences(), d.object.GetOwnerReferences())
 	content, account := contentOf(d.object), d.object.GetAnnotations()[annotationLimit]
 	isSame := equality.Semantic.DeepEqual(contentOf(have), content)

@@ -315,7 +315,7 @@ func (p place) meta(planned *metav1.ObjectMeta) metav1.ObjectMeta {
 	if p.copy != nil {
 		meta.Namespace = p.copy.Namespace
 	}
-	meta.Labels, _ = olmcore.MergeLabels(planned.Labels, p.labels)
+	meta.Labels, _ = olmcore.MergeMaps(planned.Labels, p.labels)
 	return meta
 }
 

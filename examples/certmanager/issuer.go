@@ -193,7 +193,7 @@ func own(o *metav1.ObjectMeta, request serving.Request) {
 	if !slices.ContainsFunc(o.OwnerReferences, isItsOwner) || len(others)+1 != len(o.OwnerReferences) {
 		o.OwnerReferences = append(others, request.Owner)
 	}
-	o.Labels, _ = olmcore.MergeLabels(o.Labels, map[string]string{olmcore.LabelManaged: "true"})
+	o.Labels, _ = olmcore.MergeMaps(o.Labels, map[string]string{olmcore.LabelManaged: "true"})
 }
 
 // get reads an object of cert-manager, which the library knows no types of. The zero value is one that does not exist.

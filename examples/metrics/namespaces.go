@@ -174,8 +174,8 @@ func (n *remembered) addHealth(s *scrape, p *place) {
 		return
 	}
 	outOfStep := 0
-	for i := range assessed.Verdicts {
-		v := &assessed.Verdicts[i]
+	for i := range assessed.Decisions {
+		v := &assessed.Decisions[i]
 		n.requeue(s.now, v.RequeueAfter)
 		if isOutOfStep(v) {
 			outOfStep++
@@ -202,7 +202,7 @@ func (n *remembered) addHealth(s *scrape, p *place) {
 
 // isOutOfStep reports whether the status tells another stage of the plan, or another state or version, than the objects
 // do.
-func isOutOfStep(v *subscription.Verdict) bool {
+func isOutOfStep(v *subscription.Decision) bool {
 	shown := v.Plan.Shown
 	switch shown {
 	case subscription.StageNoPlan, subscription.StageComplete:

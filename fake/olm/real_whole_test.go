@@ -145,7 +145,7 @@ func requireWebhook(
 	t.Helper()
 	labels := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: csv.Namespace, Name: csv.Name}.Labels()
 	labels["olm.webhook-description-generate-name"] = w.GenerateName
-	isOf := func(o olmcore.Object) bool { _, lacks := olmcore.MergeLabels(o.GetLabels(), labels); return !lacks }
+	isOf := func(o olmcore.Object) bool { _, lacks := olmcore.MergeMaps(o.GetLabels(), labels); return !lacks }
 	var clients []admissionregistrationv1.WebhookClientConfig
 	for _, o := range c.Objects() {
 		switch o := o.(type) {

@@ -20,7 +20,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
-	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -124,7 +124,7 @@ func contentOfSubscription(in *Input, s *v1alpha1.Subscription) content {
 
 // refuse returns the content of a bundle that cannot be installed. of names the Subscriptions that it is for.
 func refuse(in *Input, of []string, message string) content {
-	problem := in.diagnose(of, olmcore.Error, ReasonBundleInvalid, "%s", report.Clip(message))
+	problem := in.diagnose(of, olmcore.Error, ReasonBundleInvalid, "%s", printable.Clip(message))
 	return content{
 		problems: []olmcore.Diagnostic{problem},
 		refused:  olmcore.Cause{Reason: ReasonErrorPreventedUnpacking, Message: problem.Message},
@@ -146,7 +146,7 @@ func configMapOf(in *Input, o olmcore.Operator) *corev1.ConfigMap {
 // of the ClusterServiceVersion contains the properties, so that the plan fits into one object.
 func references(cm *corev1.ConfigMap, digest string, o olmcore.Operator) bundle.Manifest {
 	return func(object olmcore.Object, _ bool) (string, error) {
-		ref := manifest.Ref{Digest: digest, Source: manifest.Source{
+		ref := manifest.Ref{Digest: digest, BundleSource: manifest.BundleSource{
 			Kind: "ConfigMap", Name: cm.Name, Namespace: cm.Namespace,
 			CatalogSourceName: o.Catalog.Name, CatalogSourceNamespace: o.Catalog.Namespace, Replaces: o.Replaces,
 		}}

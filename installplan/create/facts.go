@@ -170,7 +170,7 @@ func (f *facts) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic) 
 	}
 	relation.Relate(plan, owners, involved, packages...)
 	if f.owners != nil && relation.Untouched(plan) && !(plan.Spec.Approval == v1alpha1.ApprovalManual && plan.Spec.Approved) {
-		plan.Annotations, _ = olmcore.MergeLabels(plan.Annotations, map[string]string{olmcore.AnnotationSeparatePlan: "true"})
+		plan.Annotations, _ = olmcore.MergeMaps(plan.Annotations, map[string]string{olmcore.AnnotationSeparatePlan: "true"})
 	}
 	if !f.in.Config.DisableFinalizer {
 		relation.AddFinalizer(plan)

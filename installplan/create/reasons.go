@@ -2,7 +2,7 @@
 
 package create
 
-import "github.com/olmcore/olm/installplan/internal/report"
+import "github.com/olmcore/olm/installplan/internal/reasons"
 
 // Reasons of actions, with nothing to do for the user. If Plan reuses an existing plan, it also writes with
 // installplan.ReasonRelationRepaired and installplan.ReasonManualOwner.
@@ -26,11 +26,11 @@ const (
 	ReasonStaleResolution = "StaleResolution"
 	// ReasonBundleNotUnpacked means that the image of a bundle must be unpacked before the plan is created. The caller
 	// unpacks it with package unpack. Nothing to do for the user.
-	ReasonBundleNotUnpacked = report.BundleNotUnpacked
+	ReasonBundleNotUnpacked = reasons.BundleNotUnpacked
 	// ReasonBundleInvalid means that a bundle cannot be installed. The message names the object and the problem. The
 	// Subscriptions report it in the condition BundleUnpackFailed with the reason ErrorPreventedUnpacking. Ask the
 	// author to correct the bundle.
-	ReasonBundleInvalid = report.BundleInvalid
+	ReasonBundleInvalid = reasons.BundleInvalid
 	// ReasonPreviousPlanFailed means that a plan with the same content failed, and a new plan would fail in the same way.
 	// Fix the problem that the message reports, or delete the failed plan.
 	ReasonPreviousPlanFailed = "PreviousPlanFailed"

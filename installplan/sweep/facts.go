@@ -39,7 +39,7 @@ func observe(in *Input) *facts {
 	}
 	ties := relation.NewTies(f.subscriptions)
 	for _, p := range input.ByName(in.InstallPlans.Items) {
-		f.plans = append(f.plans, plan{p, ties.Of(p)})
+		f.plans = append(f.plans, plan{p, ties.Subscriptions(p)})
 	}
 	for _, s := range f.subscriptions {
 		if key, err := olmcore.ComponentLabelKey(relation.PackageOf(s), in.Namespace); err == nil {

@@ -55,7 +55,7 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, config inst
 	ties := relation.NewTies(subscriptions)
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, p := range plans {
-		if !isCurrent(p, ties.Of(p)) {
+		if !isCurrent(p, ties.Subscriptions(p)) {
 			continue
 		}
 		steps := StepObjects{InstallPlan: p.UID}

@@ -16,7 +16,6 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/input"
-	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
@@ -108,7 +107,7 @@ func (c condition) setIn(lookup v1alpha1.BundleLookup, now time.Time) []v1alpha1
 		next.LastTransitionTime = new(olmcore.Timestamp(now))
 	}
 	next.Status, next.Reason = corev1.ConditionTrue, c.reason
-	next.Message = printable.Keep(next.Message, report.Clip(c.message))
+	next.Message = printable.Keep(next.Message, printable.Clip(c.message))
 	conditions := slices.Clone(lookup.Conditions)
 	for i := range conditions {
 		if conditions[i].Type == c.kind {

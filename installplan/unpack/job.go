@@ -19,7 +19,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/input"
-	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -245,7 +245,7 @@ func (f *facts) progress(job *batchv1.Job) (condition, olmcore.Result) {
 	}
 	if slices.ContainsFunc(pods, lacksImage) {
 		const message = "image %s cannot be pulled; check its name, the mirrors of the nodes, and the secrets of CatalogSource %s"
-		result = warn(ReasonImageUnavailable, job, message, report.Clip(f.in.Lookup.Path), f.in.Lookup.CatalogSourceRef.Name)
+		result = warn(ReasonImageUnavailable, job, message, printable.Clip(f.in.Lookup.Path), f.in.Lookup.CatalogSourceRef.Name)
 	}
 	return pending(reasonIncomplete, messageNotCompleted+": "+strings.Join(texts, " | ")), result
 }

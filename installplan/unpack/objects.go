@@ -16,7 +16,7 @@ import (
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
-	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -49,11 +49,11 @@ func (t target) meta() metav1.ObjectMeta {
 }
 
 func (t target) create(o olmcore.Object, reason string) olmcore.Action {
-	return olmcore.CreateOf(o, olmcore.Cause{Reason: reason, Message: "it unpacks bundle " + report.Clip(t.image)})
+	return olmcore.CreateOf(o, olmcore.Cause{Reason: reason, Message: "it unpacks bundle " + printable.Clip(t.image)})
 }
 
 func (t target) update(before, after olmcore.Object) olmcore.Action {
-	return olmcore.UpdateOf(before, after, olmcore.Cause{Reason: ReasonObjectDiffers, Message: "it unpacks bundle " + report.Clip(t.image)})
+	return olmcore.UpdateOf(before, after, olmcore.Cause{Reason: ReasonObjectDiffers, Message: "it unpacks bundle " + printable.Clip(t.image)})
 }
 
 func deleteOf(o olmcore.Object, reason, message string) olmcore.Action {

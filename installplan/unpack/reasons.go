@@ -2,7 +2,7 @@
 
 package unpack
 
-import "github.com/olmcore/olm/installplan/internal/report"
+import "github.com/olmcore/olm/installplan/internal/reasons"
 
 // Reasons of actions, with nothing to do for the user.
 const (
@@ -35,15 +35,15 @@ const (
 	ReasonBundleEmpty = "BundleEmpty"
 	// ReasonBundleInvalid means that the bundle cannot be installed. The message contains the problem. Ask the author
 	// to correct the bundle.
-	ReasonBundleInvalid = report.BundleInvalid
+	ReasonBundleInvalid = reasons.BundleInvalid
 	// ReasonManifestSkipped means that a file of a bundle cannot be parsed, so its object is not installed. Ask the
 	// author to correct the bundle.
-	ReasonManifestSkipped = report.ManifestSkipped
+	ReasonManifestSkipped = reasons.ManifestSkipped
 	// ReasonExtraDocumentsIgnored means that a file of a bundle contains several YAML documents. Only the first one is
 	// installed. Ask the author to split the file.
-	ReasonExtraDocumentsIgnored = report.ExtraDocumentsIgnored
+	ReasonExtraDocumentsIgnored = reasons.ExtraDocumentsIgnored
 	// ReasonKeyCase means that a key of a manifest differs from the API field only in upper and lower case, for example
 	// MinKubeVersion. OLM reads such a key as the field, except in CustomResourceDefinitions. An API server ignores it.
 	// Ask the author of the bundle to correct the key.
-	ReasonKeyCase = report.KeyCase
+	ReasonKeyCase = reasons.KeyCase
 )

@@ -119,7 +119,7 @@ func CRDObject(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 func Installed(crd *apiextensionsv1.CustomResourceDefinition, established bool) *apiextensionsv1.CustomResourceDefinition {
 	crd = crd.DeepCopy()
 	m := ClusterMeta(crd.Name)
-	m.Labels, _ = olmcore.MergeLabels(crd.Labels, map[string]string{"olm.managed": "true"})
+	m.Labels, _ = olmcore.MergeMaps(crd.Labels, map[string]string{"olm.managed": "true"})
 	m.Annotations = crd.Annotations
 	crd.ObjectMeta = m
 	status := apiextensionsv1.ConditionFalse
@@ -183,9 +183,9 @@ func AnyMeta(t *rapid.T, name, namespace string) metav1.ObjectMeta {
 	switch rapid.IntRange(0, 7).Draw(t, "planned") {
 	case 0, 1: // by another plan
 		m.OwnerReferences = append(m.OwnerReferences, olmcore.OwnerReferenceTo(CSV("b.v1")))
-		m.Annotations, _ = olmcore.MergeLabels(m.Annotations, map[string]string{"olmcore/step-hash": "other"})
+		m.Annotations, _ = olmcore.MergeMaps(m.Annotations, map[string]string{"olmcore/step-hash": "other"})
 	case 2: // of another namespace
-		m.Labels, _ = olmcore.MergeLabels(m.Labels, (olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "there", Name: "a.v1", UID: "7"}).Labels())
+		m.Labels, _ = olmcore.MergeMaps(m.Labels, (olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "there", Name: "a.v1", UID: "7"}).Labels())
 	}
 	return m
 }

@@ -111,7 +111,7 @@ func OwnedBy(subs ...*v1alpha1.Subscription) func(*v1alpha1.InstallPlan) {
 			if err != nil {
 				panic(err)
 			}
-			p.Labels, _ = olmcore.MergeLabels(p.Labels, map[string]string{key: ""})
+			p.Labels, _ = olmcore.MergeMaps(p.Labels, map[string]string{key: ""})
 		}
 	}
 }

@@ -162,3 +162,18 @@ func inJSON(r rune) string {
 	}
 	return fmt.Sprintf(`\u%04x`, r)
 }
+
+// Clip returns text as valid UTF-8 with escaped invisible characters, so that a status can contain it. A text of more
+// than 8 KiB is cut and ends with " ...".
+func Clip(text string) string {
+	const limit = 8 << 10
+	text = Text(strings.ToValidUTF8(text, "\uFFFD"))
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + " ..."
+}

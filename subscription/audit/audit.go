@@ -44,8 +44,8 @@ func Find(in subscription.Input) ([]Finding, error) {
 		return nil, err
 	}
 	a := newAudit(in)
-	for i := range assessment.Verdicts {
-		a.subscription(&assessment.Verdicts[i])
+	for i := range assessment.Decisions {
+		a.subscription(&assessment.Decisions[i])
 	}
 	a.pairs()
 	a.labels(in.Components, in.PreviousPackages)

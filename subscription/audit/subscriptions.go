@@ -25,7 +25,7 @@ var repeated = map[string]bool{
 }
 
 // subscription audits the status of one Subscription.
-func (a *audit) subscription(v *subscription.Verdict) {
+func (a *audit) subscription(v *subscription.Decision) {
 	a.reported(v)
 	if v.Subscription.Spec == nil {
 		return
@@ -42,7 +42,7 @@ func (a *audit) subscription(v *subscription.Verdict) {
 }
 
 // reported repeats Diagnostics of Reconcile as findings.
-func (a *audit) reported(v *subscription.Verdict) {
+func (a *audit) reported(v *subscription.Decision) {
 	for _, d := range v.Diagnostics {
 		isRepaired, isFinding := repeated[d.Reason]
 		if !isFinding {
@@ -56,7 +56,7 @@ func (a *audit) reported(v *subscription.Verdict) {
 }
 
 // unknownApproval reports an approval that is neither Automatic nor Manual.
-func (a *audit) unknownApproval(v *subscription.Verdict) {
+func (a *audit) unknownApproval(v *subscription.Decision) {
 	switch approval := v.Subscription.Spec.InstallPlanApproval; approval {
 	case "", v1alpha1.ApprovalAutomatic, v1alpha1.ApprovalManual:
 	default:
@@ -66,7 +66,7 @@ func (a *audit) unknownApproval(v *subscription.Verdict) {
 }
 
 // copiedCSV reports a copied CSV in status.installedCSV.
-func (a *audit) copiedCSV(v *subscription.Verdict) {
+func (a *audit) copiedCSV(v *subscription.Decision) {
 	s := &v.Subscription.Status
 	c := a.csvs[s.InstalledCSV]
 	if c == nil || !c.IsCopied() || s.InstalledCSV == v.Status.CurrentCSV {
@@ -77,7 +77,7 @@ func (a *audit) copiedCSV(v *subscription.Verdict) {
 }
 
 // stateWithoutCSV reports AtLatestKnown if the CSV does not exist or is not the installed one.
-func (a *audit) stateWithoutCSV(v *subscription.Verdict) {
+func (a *audit) stateWithoutCSV(v *subscription.Decision) {
 	s := &v.Subscription.Status
 	if s.State != v1alpha1.SubscriptionStateAtLatest || s.CurrentCSV == "" || !v.Writes {
 		return
@@ -94,13 +94,13 @@ func (a *audit) stateWithoutCSV(v *subscription.Verdict) {
 }
 
 // statusWrite returns the status write of Reconcile.
-func statusWrite(v *subscription.Verdict, now time.Time) olmcore.Action {
+func statusWrite(v *subscription.Decision, now time.Time) olmcore.Action {
 	return v.Update(now, olmcore.Cause{Reason: RelationRepaired, Message: "the status does not match the observed objects"})
 }
 
 // forgetPlan returns a status write that removes the reference to the InstallPlan, so that the namespace is resolved
 // again.
-func forgetPlan(v *subscription.Verdict, now time.Time) olmcore.Action {
+func forgetPlan(v *subscription.Decision, now time.Time) olmcore.Action {
 	forgotten := without(v, relation.PlanConditions...)
 	s := &forgotten.Status
 	s.InstallPlanRef, s.Install = nil, nil
@@ -110,15 +110,15 @@ func forgetPlan(v *subscription.Verdict, now time.Time) olmcore.Action {
 	})
 }
 
-// without returns a Verdict without the given conditions in its status.
-func without(v *subscription.Verdict, types ...v1alpha1.SubscriptionConditionType) subscription.Verdict {
+// without returns a Decision without the given conditions in its status.
+func without(v *subscription.Decision, types ...v1alpha1.SubscriptionConditionType) subscription.Decision {
 	next := *v
 	next.Status.RemoveConditions(types...)
 	return next
 }
 
 // reference checks status.installPlanRef, and status.installplan, which mirrors it.
-func (a *audit) reference(v *subscription.Verdict) {
+func (a *audit) reference(v *subscription.Decision) {
 	const path = "status.installPlanRef"
 	sub, s := v.Subscription, &v.Subscription.Status
 	updated := s.LastUpdated.Time
@@ -152,7 +152,7 @@ func (a *audit) reference(v *subscription.Verdict) {
 }
 
 // missing reports a reference to a missing InstallPlan, unless the conditions report it already and there is no repair.
-func (a *audit) missing(v *subscription.Verdict) {
+func (a *audit) missing(v *subscription.Decision) {
 	s := &v.Subscription.Status
 	forgets := v.Status.InstallPlanRef == nil ||
 		v.Plan.Lasting && v.Status.State == v1alpha1.SubscriptionStateUpgradePending && !v.Plan.Outlived
@@ -169,7 +169,7 @@ func (a *audit) missing(v *subscription.Verdict) {
 }
 
 // removed reports a Subscription whose version was deleted.
-func (a *audit) removed(v *subscription.Verdict) {
+func (a *audit) removed(v *subscription.Decision) {
 	s := &v.Subscription.Status
 	if s.State != v1alpha1.SubscriptionStateUpgradePending || v.CSV != nil || s.CurrentCSV == "" ||
 		v.Status.InstallPlanRef != nil && v.Status.CurrentCSV != s.CurrentCSV {
@@ -189,8 +189,8 @@ func (a *audit) removed(v *subscription.Verdict) {
 	}
 }
 
-// contradiction returns which conditions contradict each other or the InstallPlan, and the Verdict that repairs them.
-func (a *audit) contradiction(v *subscription.Verdict) (message string, repaired subscription.Verdict) {
+// contradiction returns which conditions contradict each other or the InstallPlan, and the Decision that repairs them.
+func (a *audit) contradiction(v *subscription.Decision) (message string, repaired subscription.Decision) {
 	isDecided := !slices.Contains(v.Kept, v1alpha1.SubscriptionInstallPlanPending)
 	duplicate, shown := conditionsOf(v)
 	switch {
@@ -212,7 +212,7 @@ func (a *audit) contradiction(v *subscription.Verdict) (message string, repaired
 
 // conditionsOf returns the first condition of the library that a Subscription has more than once, or "", and the
 // conditions about the InstallPlan that are True.
-func conditionsOf(v *subscription.Verdict) (duplicate string, shown []string) {
+func conditionsOf(v *subscription.Decision) (duplicate string, shown []string) {
 	seen := map[v1alpha1.SubscriptionConditionType]bool{}
 	for _, c := range v.Subscription.Status.Conditions {
 		if seen[c.Type] && slices.Contains(subscription.Conditions(), c.Type) {
@@ -227,7 +227,7 @@ func conditionsOf(v *subscription.Verdict) (duplicate string, shown []string) {
 }
 
 // showsOtherStage reports whether the conditions have shown another stage than that of the InstallPlan for AuditGrace.
-func (a *audit) showsOtherStage(v *subscription.Verdict) bool {
+func (a *audit) showsOtherStage(v *subscription.Decision) bool {
 	plan := v.Plan.Plan
 	entered := relation.Latest(cmp.Or(plan.Status.StartTime, &plan.CreationTimestamp).Time, relation.InstalledAt(plan))
 	is := v.Plan.Recorded
@@ -235,7 +235,7 @@ func (a *audit) showsOtherStage(v *subscription.Verdict) bool {
 }
 
 // hasOldUnpacking reports whether the condition BundleUnpacking is older than the InstallPlan, which has its steps.
-func hasOldUnpacking(v *subscription.Verdict) bool {
+func hasOldUnpacking(v *subscription.Decision) bool {
 	const unpacking = v1alpha1.SubscriptionBundleUnpacking
 	c, plan := v.Subscription.Status.GetCondition(unpacking), v.Plan.Plan
 	if c.Status != corev1.ConditionTrue || !slices.Contains(v.Kept, unpacking) || relation.Statusless(plan) {

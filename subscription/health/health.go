@@ -50,9 +50,9 @@ func Of(in Input) (map[string]Health, error) {
 		return nil, err
 	}
 	n := newNamespace(&in, assessment.Blocked != "")
-	all := make(map[string]Health, len(assessment.Verdicts))
-	for i := range assessment.Verdicts {
-		v := &assessment.Verdicts[i]
+	all := make(map[string]Health, len(assessment.Decisions))
+	for i := range assessment.Decisions {
+		v := &assessment.Decisions[i]
 		f := n.health(v)
 		f.Subscription, f.Since = olmcore.RefOf(v.Subscription).Unversioned(), f.Since.UTC()
 		if f.now == "" && !f.Since.IsZero() && n.now.Sub(f.Since) >= longTime {
@@ -100,7 +100,7 @@ func newNamespace(in *Input, blocked bool) *namespace {
 
 // health returns the finding for a Subscription. It checks what blocks every step first, then the InstallPlan, then the
 // ClusterServiceVersion.
-func (n *namespace) health(v *subscription.Verdict) finding {
+func (n *namespace) health(v *subscription.Decision) finding {
 	s := v.Subscription
 	switch self := olmcore.RefOf(s).Unversioned(); {
 	case s.DeletionTimestamp != nil:
@@ -140,7 +140,7 @@ func comesUp(c *v1alpha1.ClusterServiceVersion) bool {
 }
 
 // deleting returns the finding for a Subscription that is being deleted.
-func (n *namespace) deleting(v *subscription.Verdict, self olmcore.Ref) finding {
+func (n *namespace) deleting(v *subscription.Decision, self olmcore.Ref) finding {
 	s := v.Subscription
 	f := finding{Health: Health{Phase: Deleting, Object: self, Since: s.DeletionTimestamp.Time, Message: "the Subscription is being deleted"}}
 	if n.csvs[v.Status.InstalledCSV] != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // progress returns Upgrading if another version is installed, and Installing otherwise.
-func progress(v *subscription.Verdict) Phase {
+func progress(v *subscription.Decision) Phase {
 	installed := v.Subscription.Status.InstalledCSV
 	if installed != "" && installed != v.Status.CurrentCSV {
 		return Upgrading
@@ -29,7 +29,7 @@ func progress(v *subscription.Verdict) Phase {
 }
 
 // plan returns the finding for an InstallPlan that is not complete.
-func (n *namespace) plan(v *subscription.Verdict) finding {
+func (n *namespace) plan(v *subscription.Decision) finding {
 	name, is, plan := v.Plan.Name, v.Plan.Stage, v.Plan.Plan
 	f := finding{late: planLate, Health: Health{
 		Phase: progress(v), Reason: string(is), Message: "InstallPlan " + name + " is " + string(is), Since: v.Subscription.Status.LastUpdated.Time,
@@ -135,7 +135,7 @@ func nameOf(s *v1alpha1.Step) string {
 }
 
 // enteredAt returns the time at which an InstallPlan entered its stage.
-func enteredAt(v *subscription.Verdict, plan *v1alpha1.InstallPlan) time.Time {
+func enteredAt(v *subscription.Decision, plan *v1alpha1.InstallPlan) time.Time {
 	created, updated := plan.CreationTimestamp.Time, endedAt(plan)
 	switch {
 	case v.Plan.Recorded == v.Plan.Stage && !v.Plan.RecordedAt.IsZero() && !v.Plan.RecordedAt.Before(created):

@@ -40,7 +40,7 @@ var refusals = map[string]situation{
 }
 
 // resolution returns the finding for the first obstacle, and whether there is one.
-func (n *namespace) resolution(v *subscription.Verdict) (f finding, blocks bool) {
+func (n *namespace) resolution(v *subscription.Decision) (f finding, blocks bool) {
 	for _, o := range obstacles {
 		if f.Health, blocks = condition(v, o.Type); !blocks {
 			continue
@@ -68,7 +68,7 @@ func (n *namespace) resolution(v *subscription.Verdict) (f finding, blocks bool)
 }
 
 // failure returns the phase after a failure: Degraded if the installed version works, and Failed otherwise.
-func (n *namespace) failure(v *subscription.Verdict) Phase {
+func (n *namespace) failure(v *subscription.Decision) Phase {
 	c := n.csvs[v.Status.InstalledCSV]
 	if c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded && c.DeletionTimestamp == nil && !c.IsCopied() {
 		return Degraded
@@ -78,7 +78,7 @@ func (n *namespace) failure(v *subscription.Verdict) Phase {
 
 // condition returns the Health that a condition reports, and whether the condition is True. Since is only set if the
 // condition is already written.
-func condition(v *subscription.Verdict, t v1alpha1.SubscriptionConditionType) (h Health, isTrue bool) {
+func condition(v *subscription.Decision, t v1alpha1.SubscriptionConditionType) (h Health, isTrue bool) {
 	c := v.Status.GetCondition(t)
 	if c.Status != corev1.ConditionTrue {
 		return Health{}, false
@@ -91,7 +91,7 @@ func condition(v *subscription.Verdict, t v1alpha1.SubscriptionConditionType) (h
 }
 
 // resolving returns the finding for a Subscription whose namespace must be resolved.
-func (n *namespace) resolving(v *subscription.Verdict) finding {
+func (n *namespace) resolving(v *subscription.Decision) finding {
 	s := v.Subscription
 	f := finding{late: resolvingLate, Health: Health{
 		Phase: Resolving, Object: olmcore.RefOf(s).Unversioned(), Message: "the namespace has to be resolved", Since: unresolvedSince(s),
@@ -116,7 +116,7 @@ func (n *namespace) resolving(v *subscription.Verdict) finding {
 
 // unhealthyCatalog returns the catalog of a Subscription, or the first other unhealthy catalog by name if that one is
 // healthy.
-func unhealthyCatalog(v *subscription.Verdict) olmcore.Ref {
+func unhealthyCatalog(v *subscription.Decision) olmcore.Ref {
 	ref := func(namespace, name string) olmcore.Ref {
 		return olmcore.Ref{APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: v1alpha1.CatalogSourceKind, Namespace: namespace, Name: name}
 	}
@@ -155,7 +155,7 @@ var passes = map[resolution.HeldBackCode]bool{resolution.ReplacementInProgress: 
 
 // held returns the finding with the reason why a version is held back, and whether a change is needed to install it.
 // An installed operator that a version range pins needs none.
-func (n *namespace) held(v *subscription.Verdict, f finding) (held finding, needsChange bool) {
+func (n *namespace) held(v *subscription.Decision, f finding) (held finding, needsChange bool) {
 	h := n.heldBack[v.Subscription.Name]
 	if h == nil {
 		return f, false

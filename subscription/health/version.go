@@ -23,7 +23,7 @@ import (
 const ReasonCSVAbsent = "CSVAbsent"
 
 // version returns the finding for the version that a Subscription follows after its InstallPlan ended.
-func (n *namespace) version(v *subscription.Verdict) finding {
+func (n *namespace) version(v *subscription.Decision) finding {
 	c := v.CSV
 	if c == nil {
 		return n.absent(v)
@@ -62,7 +62,7 @@ func (n *namespace) version(v *subscription.Verdict) finding {
 
 // installed returns the finding for a version that works. The reason why there is no newer version is reported, but
 // the phase is Installed.
-func (n *namespace) installed(v *subscription.Verdict, f finding) finding {
+func (n *namespace) installed(v *subscription.Decision, f finding) finding {
 	f.Phase, f.late = Installed, ""
 	if catalogs, ok := condition(v, v1alpha1.SubscriptionCatalogSourcesUnhealthy); ok {
 		f.Reason, f.Message, f.now = catalogs.Reason, catalogs.Message, catalogsUnasked
@@ -89,7 +89,7 @@ func pending(c *v1alpha1.ClusterServiceVersion, f finding) finding {
 }
 
 // absent returns the finding for a version that does not exist: its InstallPlan did not create it, or it was deleted.
-func (n *namespace) absent(v *subscription.Verdict) finding {
+func (n *namespace) absent(v *subscription.Decision) finding {
 	name := v.Status.CurrentCSV
 	if name == "" {
 		return n.resolving(v)

@@ -296,13 +296,13 @@ func mayUpdate(cs *v1alpha1.CatalogSource, observed olmcore.Object) bool {
 
 // hasMetadata reports whether an object has the labels and the owner of the needed object.
 func hasMetadata(cs *v1alpha1.CatalogSource, observed, needed olmcore.Object) bool {
-	_, relabelled := olmcore.MergeLabels(observed.GetLabels(), needed.GetLabels())
+	_, relabelled := olmcore.MergeMaps(observed.GetLabels(), needed.GetLabels())
 	return !relabelled && olmcore.OwnedBy(observed, cs.UID)
 }
 
 // repairMetadata adds the labels and the owner of the needed object.
 func repairMetadata(cs *v1alpha1.CatalogSource, after, needed olmcore.Object) {
-	labels, _ := olmcore.MergeLabels(after.GetLabels(), needed.GetLabels())
+	labels, _ := olmcore.MergeMaps(after.GetLabels(), needed.GetLabels())
 	after.SetLabels(labels)
 	if !olmcore.OwnedBy(after, cs.UID) {
 		owners, _ := olmcore.RepairOwnerReferences(after.GetOwnerReferences(), needed.GetOwnerReferences())
@@ -330,7 +330,7 @@ func (r *Registry) repairAccount() olmcore.Action {
 	if !hasSecrets {
 		after.ImagePullSecrets = needed.ImagePullSecrets
 		delete(after.Annotations, keyPullSecrets)
-		after.Annotations, _ = olmcore.MergeLabels(after.Annotations, needed.Annotations)
+		after.Annotations, _ = olmcore.MergeMaps(after.Annotations, needed.Annotations)
 	}
 	return olmcore.UpdateOf(observed, after, differs("label, owner or pull secrets differ"))
 }

@@ -149,7 +149,7 @@ func (t Tries) Held() Installation {
 // isInstalled reports whether a live Deployment is the desired one. It compares the owner, the labels, the hash and the
 // annotations.
 func (s Source) isInstalled(entry *v1alpha1.StrategyDeploymentSpec, live, want *appsv1.Deployment) bool {
-	_, changed := olmcore.MergeLabels(live.Spec.Template.Annotations, want.Spec.Template.Annotations)
+	_, changed := olmcore.MergeMaps(live.Spec.Template.Annotations, want.Spec.Template.Annotations)
 	if live.DeletionTimestamp != nil || !ownedAlone(live, s.CSV) || changed {
 		return false
 	}
@@ -157,7 +157,7 @@ func (s Source) isInstalled(entry *v1alpha1.StrategyDeploymentSpec, live, want *
 	if s.isCurrent(entry, want, live.Labels[labelSpecHash]) {
 		delete(labels, labelSpecHash)
 	}
-	_, changed = olmcore.MergeLabels(live.Labels, labels)
+	_, changed = olmcore.MergeMaps(live.Labels, labels)
 	return !changed
 }
 
@@ -191,7 +191,7 @@ func LabelComponents(o olmcore.Object, c *model.CSV) {
 			components[key] = value
 		}
 	}
-	if labels, changed := olmcore.MergeLabels(o.GetLabels(), components); changed {
+	if labels, changed := olmcore.MergeMaps(o.GetLabels(), components); changed {
 		o.SetLabels(labels)
 	}
 }
@@ -200,8 +200,8 @@ func LabelComponents(o olmcore.Object, c *model.CSV) {
 // other writers.
 func update(live, want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.Action {
 	after := live.DeepCopy()
-	after.Labels, _ = olmcore.MergeLabels(after.Labels, want.Labels)
-	after.Annotations, _ = olmcore.MergeLabels(after.Annotations, want.Annotations)
+	after.Labels, _ = olmcore.MergeMaps(after.Labels, want.Labels)
+	after.Annotations, _ = olmcore.MergeMaps(after.Annotations, want.Annotations)
 	after.OwnerReferences = want.OwnerReferences
 	after.Spec = want.Spec
 	u := olmcore.UpdateOf(live, after, olmcore.Cause{

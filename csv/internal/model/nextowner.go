@@ -128,7 +128,7 @@ func grantsTo(o olmcore.Object, namespace string) bool {
 // HandedOver returns a copy of o with owner labels that name nextOwner. The copy does not list nextOwner as a co-owner.
 func HandedOver(o olmcore.Object, nextOwner *v1alpha1.ClusterServiceVersion) olmcore.Object {
 	after := o.DeepCopyObject().(olmcore.Object)
-	labels, _ := olmcore.MergeLabels(o.GetLabels(), OwnerWithUID(nextOwner).Labels())
+	labels, _ := olmcore.MergeMaps(o.GetLabels(), OwnerWithUID(nextOwner).Labels())
 	after.SetLabels(labels)
 	others := slices.DeleteFunc(olmcore.CoOwners(o.GetAnnotations()), func(owner olmcore.Owner) bool {
 		return owner.Namespace == nextOwner.Namespace && owner.Name == nextOwner.Name

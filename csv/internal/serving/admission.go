@@ -172,7 +172,7 @@ func (f *facts) configuration(w *description, hash string, selector *metav1.Labe
 func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
 	labels := maps.Clone(want.GetLabels())
 	delete(labels, olmcore.LabelOwnerUID)
-	labels, changed := olmcore.MergeLabels(have.GetLabels(), labels)
+	labels, changed := olmcore.MergeMaps(have.GetLabels(), labels)
 	if !changed && semantic.DeepEqual(webhooksOf(have), webhooksOf(want)) {
 		return nil
 	}

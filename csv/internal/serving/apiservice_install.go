@@ -60,7 +60,7 @@ func (s Clients) write(a *api) olmcore.Action {
 		return nil
 	}
 	after := a.live.DeepCopy()
-	after.Labels, _ = olmcore.MergeLabels(after.Labels, s.labels())
+	after.Labels, _ = olmcore.MergeMaps(after.Labels, s.labels())
 	after.Spec.Service = s.reference(a)
 	after.Spec.CABundle = bundle
 	after.Spec.InsecureSkipTLSVerify = false

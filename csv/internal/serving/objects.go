@@ -37,7 +37,7 @@ func (s *Backends) claimed(o metav1.ObjectMeta) (after metav1.ObjectMeta, change
 		!slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return olmcore.SameOwnerReference(r, ours) }) {
 		o.OwnerReferences, changed = owners, true
 	}
-	labels, relabelled := olmcore.MergeLabels(o.Labels, map[string]string{olmcore.LabelManaged: "true"})
+	labels, relabelled := olmcore.MergeMaps(o.Labels, map[string]string{olmcore.LabelManaged: "true"})
 	o.Labels = labels
 	return o, changed || relabelled
 }
@@ -173,7 +173,7 @@ func (s *Backends) service(deployment string, spec *appsv1.DeploymentSpec) (olmc
 		return nil, fmt.Sprintf("service %s exists and is not managed by an operator", name)
 	}
 	meta, changed := s.claimed(live.ObjectMeta)
-	selected, reselected := olmcore.MergeLabels(live.Spec.Selector, selector)
+	selected, reselected := olmcore.MergeMaps(live.Spec.Selector, selector)
 	merged := mergePorts(live.Spec.Ports, ports)
 	if !changed && !reselected && slices.Equal(live.Spec.Ports, merged) {
 		return nil, ""
@@ -306,7 +306,7 @@ func choose[T olmcore.Object](live []T, inNamespace string, names []string, isOu
 // they must be updated now. Bindings that OLM created for the CSV lack its UID. They get it once the operator is
 // installed again.
 func (s *Backends) labelled(have, want map[string]string) (labels map[string]string, changed bool) {
-	labels, changed = olmcore.MergeLabels(have, want)
+	labels, changed = olmcore.MergeMaps(have, want)
 	isOLMs := have[olmcore.LabelManaged] == "true" && model.OwnerWithUID(s.CSV).Owns(have)
 	return labels, changed && (!isOLMs || s.isBeingInstalled())
 }

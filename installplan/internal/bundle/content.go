@@ -25,7 +25,8 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
-	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/installplan/internal/reasons"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
 )
@@ -126,16 +127,16 @@ func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 		switch {
 		case err == nil:
 		case strings.HasSuffix(name, ".yaml"), strings.HasSuffix(name, ".yml"), strings.HasSuffix(name, ".json"):
-			say(report.ManifestSkipped, "%s is not a manifest: %s", name, report.Clip(err.Error()))
+			say(reasons.ManifestSkipped, "%s is not a manifest: %s", name, printable.Clip(err.Error()))
 			continue
 		default:
 			continue
 		}
 		if extra {
-			say(report.ExtraDocumentsIgnored, "%s contains more than one document", name)
+			say(reasons.ExtraDocumentsIgnored, "%s contains more than one document", name)
 		}
 		for _, key := range keys {
-			say(report.KeyCase, "%s: %s", name, key)
+			say(reasons.KeyCase, "%s: %s", name, key)
 		}
 		if object == nil {
 			continue
@@ -146,7 +147,7 @@ func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 		}
 	}
 	if versions > 1 {
-		say(report.BundleInvalid, "it contains %d ClusterServiceVersions", versions)
+		say(reasons.BundleInvalid, "it contains %d ClusterServiceVersions", versions)
 	}
 	return c
 }
@@ -184,7 +185,7 @@ func Incomplete(cm *corev1.ConfigMap) string {
 	}
 	files, err := FilesOf(cm)
 	if err != nil {
-		return report.Clip(err.Error())
+		return printable.Clip(err.Error())
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !bytes.Contains(files[name], []byte(kinds.CSV)) {
@@ -192,7 +193,7 @@ func Incomplete(cm *corev1.ConfigMap) string {
 		}
 		switch _, _, extra, err := decodeOne(files[name]); {
 		case err != nil:
-			return report.Clip(fmt.Sprintf("%s: %s", name, err))
+			return printable.Clip(fmt.Sprintf("%s: %s", name, err))
 		case extra:
 			return name + " contains more than one document, and only the first one is read"
 		}

@@ -123,7 +123,7 @@ func Version(o olmcore.Operator, namespace string) (*v1alpha1.ClusterServiceVers
 	csv := found.DeepCopy()
 	csv.Namespace = namespace
 	csv.Spec.Replaces = o.Replaces
-	csv.Annotations, _ = olmcore.MergeLabels(csv.Annotations, map[string]string{olmcore.AnnotationProperties: properties})
+	csv.Annotations, _ = olmcore.MergeMaps(csv.Annotations, map[string]string{olmcore.AnnotationProperties: properties})
 	csv.Status = v1alpha1.ClusterServiceVersionStatus{}
 	return csv, nil
 }

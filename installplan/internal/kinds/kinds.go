@@ -278,9 +278,9 @@ func IsSupported(supported []string, kind string) bool {
 	return slices.Contains(supported, kind) || supported == nil && byDefault
 }
 
-// Of returns the row of a kind that Known or Supported contains. Every API server serves these kinds. served is false
+// Find returns the row of a kind that Known or Supported contains. Every API server serves these kinds. served is false
 // if no row has the kind.
-func Of(gvk schema.GroupVersionKind) (k Kind, served bool) {
+func Find(gvk schema.GroupVersionKind) (k Kind, served bool) {
 	for _, table := range [...]Table{Known, Supported} {
 		for _, k := range table {
 			if k.GVK == gvk {

@@ -177,8 +177,8 @@ func FirstDocument(text string) (first []byte, extra bool, err error) {
 	return first, false, nil
 }
 
-// Source references the ConfigMap of an unpacked bundle, in the form that OLM writes.
-type Source struct {
+// BundleSource references the ConfigMap of an unpacked bundle, in the form that OLM writes.
+type BundleSource struct {
 	Kind                   string `json:"kind"`
 	Name                   string `json:"name"`
 	Namespace              string `json:"namespace"`
@@ -190,7 +190,7 @@ type Source struct {
 
 // Ref is a manifest that references an object in an unpacked bundle.
 type Ref struct {
-	Source
+	BundleSource
 	// Digest is the digest of the planned content. Digest is empty if OLM wrote the manifest.
 	Digest string `json:"digest,omitempty"`
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
-	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -327,7 +327,7 @@ func Supersede(status *v1alpha1.InstallPlanStatus, message string, now time.Time
 	at := olmcore.Timestamp(now)
 	status.Phase, status.Message = v1alpha1.InstallPlanPhaseFailed, message
 	status.SetCondition(v1alpha1.InstallPlanCondition{
-		Type: v1alpha1.InstallPlanInstalled, Status: corev1.ConditionFalse, Reason: report.Superseded, Message: message,
+		Type: v1alpha1.InstallPlanInstalled, Status: corev1.ConditionFalse, Reason: reasons.Superseded, Message: message,
 		LastUpdateTime: &at, LastTransitionTime: &at,
 	})
 }
@@ -335,7 +335,7 @@ func Supersede(status *v1alpha1.InstallPlanStatus, message string, now time.Time
 // IsSuperseded reports whether a plan was ended because later plans replaced it, or because it was not needed.
 func IsSuperseded(plan *v1alpha1.InstallPlan) bool {
 	return plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed &&
-		plan.Status.GetCondition(v1alpha1.InstallPlanInstalled).Reason == report.Superseded
+		plan.Status.GetCondition(v1alpha1.InstallPlanInstalled).Reason == reasons.Superseded
 }
 
 // PackagesOf returns the packages that a plan installs. It reads them from the annotation Packages of the plan. If that

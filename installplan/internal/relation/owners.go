@@ -35,7 +35,7 @@ func Relate(plan *v1alpha1.InstallPlan, owners, involved []*v1alpha1.Subscriptio
 	remember(plan, Packages, packages)
 	for _, pkg := range unlabelled(plan, involved) {
 		key, _ := olmcore.ComponentLabelKey(pkg, plan.Namespace)
-		plan.Labels, _ = olmcore.MergeLabels(plan.Labels, map[string]string{key: ""})
+		plan.Labels, _ = olmcore.MergeMaps(plan.Labels, map[string]string{key: ""})
 	}
 }
 
@@ -43,7 +43,7 @@ func remember(plan *v1alpha1.InstallPlan, annotation string, values []string) {
 	slices.Sort(values)
 	values = slices.DeleteFunc(slices.Compact(values), func(value string) bool { return value == "" })
 	if len(values) > 0 {
-		plan.Annotations, _ = olmcore.MergeLabels(plan.Annotations, map[string]string{annotation: strings.Join(values, ",")})
+		plan.Annotations, _ = olmcore.MergeMaps(plan.Annotations, map[string]string{annotation: strings.Join(values, ",")})
 	}
 }
 
@@ -156,14 +156,14 @@ func NewTies(subscriptions []*v1alpha1.Subscription) Ties {
 	return ties
 }
 
-// Of returns the Subscriptions that may be related to a plan, sorted by name. A Subscription is returned in these
+// Subscriptions returns the Subscriptions that may be related to a plan, sorted by name. A Subscription is returned in these
 // cases:
 //   - It references the plan, or was created by the plan.
 //   - It owns the plan, or has the name of an owner.
 //   - Its UID is in the annotation Contributors of the plan.
 //   - The plan is not Complete, and contains the package or version of the Subscription, or a step that creates the
 //     Subscription.
-func (t Ties) Of(plan *v1alpha1.InstallPlan) []*v1alpha1.Subscription {
+func (t Ties) Subscriptions(plan *v1alpha1.InstallPlan) []*v1alpha1.Subscription {
 	found := make([]*v1alpha1.Subscription, 0, 8)
 	add := func(values ...string) {
 		for _, value := range values {

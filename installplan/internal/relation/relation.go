@@ -19,7 +19,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
-	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -126,14 +126,14 @@ func Terminal(plan *v1alpha1.InstallPlan) bool {
 
 // Repaired returns the cause of a write that corrects the owner references, labels, annotations or finalizer of a plan.
 func Repaired(message string) olmcore.Cause {
-	return olmcore.Cause{Reason: report.RelationRepaired, Message: message}
+	return olmcore.Cause{Reason: reasons.RelationRepaired, Message: message}
 }
 
 // AskForApproval sets the approval of the given plan to Manual, and withdraws an approval. It returns the cause of the
 // write.
 func AskForApproval(plan *v1alpha1.InstallPlan) olmcore.Cause {
 	plan.Spec.Approval, plan.Spec.Approved = v1alpha1.ApprovalManual, false
-	return olmcore.Cause{Reason: report.ManualOwner, Message: "a Subscription that owns the plan requires manual approval"}
+	return olmcore.Cause{Reason: reasons.ManualOwner, Message: "a Subscription that owns the plan requires manual approval"}
 }
 
 // WantsManual reports whether a Subscription requires approval of its plans and is not being deleted.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
-	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -25,7 +25,7 @@ import (
 const hashKey = olmcore.KeyPrefix + "step-hash"
 
 // byContent is the rule of all kinds whose content is kept up to date.
-func byContent(w *world, t *Target) Verdict {
+func byContent(w *world, t *Target) Decision {
 	owners, unknown := ownersOf(w, t)
 	if unknown != nil {
 		return *unknown
@@ -42,7 +42,7 @@ func byContent(w *world, t *Target) Verdict {
 		}
 		o.SetOwnerReferences(owners)
 		recorded, _ := recordCoOwners(w, t, o, true)
-		annotations, _ := olmcore.MergeLabels(recorded, map[string]string{hashKey: hash})
+		annotations, _ := olmcore.MergeMaps(recorded, map[string]string{hashKey: hash})
 		o.SetAnnotations(annotations)
 		return create(w, t, o)
 	}
@@ -51,7 +51,7 @@ func byContent(w *world, t *Target) Verdict {
 		uid, _ := manifest.Fields(manifest.Fields(want, "metadata"), "labels")[olmcore.LabelOwnerUID].(string)
 		_, unrecorded := recordCoOwners(w, t, t.Observed, true)
 		if !isManaged(t.Observed) || ownedByAll(t.Observed, owners) && t.Observed.GetLabels()[olmcore.LabelOwnerUID] == uid && !unrecorded {
-			return Verdict{Outcome: Done}
+			return Decision{Outcome: Done}
 		}
 	}
 	return update(w, t, want, hash, owners)
@@ -138,8 +138,8 @@ func hashOf(object map[string]any) (string, error) {
 	return olmcore.HashCanonical(object)
 }
 
-// update returns the Verdict about an object that exists and differs from the step.
-func update(w *world, t *Target, want map[string]any, hash string, owners []metav1.OwnerReference) Verdict {
+// update returns the Decision about an object that exists and differs from the step.
+func update(w *world, t *Target, want map[string]any, hash string, owners []metav1.OwnerReference) Decision {
 	managed := isManaged(t.Observed)
 	have, err := olmcore.ToMap(t.Observed)
 	if err != nil {
@@ -156,7 +156,7 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 	case taken(w, t, hash, owners, managed):
 		return leaveShared(w, t)
 	case altered(w, t):
-		return Verdict{Outcome: Done}.with(reportAltered(w, t))
+		return Decision{Outcome: Done}.with(reportAltered(w, t))
 	}
 	after, err := typed(t, merge(have, want, t.Kind, managed))
 	if err != nil {
@@ -167,7 +167,7 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 	if managed {
 		refs, _ = olmcore.AddOwnerReferences(refs, owners)
 	} else {
-		said = append(said, w.about(t.Steps[0], olmcore.Info, report.UnmanagedObjectUpdated, "%s existed before the operator was installed and gets no owner", t.Key))
+		said = append(said, w.about(t.Steps[0], olmcore.Info, reasons.UnmanagedObjectUpdated, "%s existed before the operator was installed and gets no owner", t.Key))
 	}
 	after.SetOwnerReferences(refs)
 	recorded, changed := recordCoOwners(w, t, t.Observed, true)
@@ -175,22 +175,22 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 		after.SetAnnotations(olmcore.SetCoOwners(after.GetAnnotations(), olmcore.CoOwners(recorded)))
 	}
 	if same(t.Observed, after) {
-		return Verdict{Outcome: Done}.with(said...)
+		return Decision{Outcome: Done}.with(said...)
 	}
-	annotations, _ := olmcore.MergeLabels(after.GetAnnotations(), map[string]string{hashKey: hash})
+	annotations, _ := olmcore.MergeMaps(after.GetAnnotations(), map[string]string{hashKey: hash})
 	after.SetAnnotations(annotations)
 	return change(w, t, after).with(said...)
 }
 
 // replace deletes an object that differs in an immutable field. A later call creates it again. If the object is
 // unmanaged or belongs to another operator, the step is Blocked.
-func replace(w *world, t *Target, managed bool, field string) Verdict {
+func replace(w *world, t *Target, managed bool, field string) Decision {
 	if !managed || isOthers(w, t) {
 		return blocked("%s %s exists and its %s is immutable", t.Key.Kind, t.Key.Name, field)
 	}
-	remove := olmcore.DeleteOf(t.Observed, olmcore.Cause{Reason: report.StepImmutable, Message: field + " differs and cannot be changed"})
+	remove := olmcore.DeleteOf(t.Observed, olmcore.Cause{Reason: reasons.StepImmutable, Message: field + " differs and cannot be changed"})
 	remove.As = w.identity(t.Kind)
-	return Verdict{Status: v1alpha1.StepStatusUnknown, Action: remove}
+	return Decision{Status: v1alpha1.StepStatusUnknown, Action: remove}
 }
 
 // taken reports whether this plan wrote the object in the last run and another plan has written it since. Two plans
@@ -210,10 +210,10 @@ func taken(w *world, t *Target, want string, owners []metav1.OwnerReference, man
 }
 
 // leaveShared leaves an object as another plan wrote it, and records the versions of this plan as co-owners.
-func leaveShared(w *world, t *Target) Verdict {
+func leaveShared(w *world, t *Target) Decision {
 	annotations, isChanged := recordCoOwners(w, t, t.Observed, false)
 	if !isChanged {
-		return Verdict{Outcome: Done}.with(reportShared(w, t))
+		return Decision{Outcome: Done}.with(reportShared(w, t))
 	}
 	after := t.Observed.DeepCopyObject().(olmcore.Object)
 	after.SetAnnotations(annotations)
@@ -222,7 +222,7 @@ func leaveShared(w *world, t *Target) Verdict {
 
 // reportShared reports that another plan wrote the object last.
 func reportShared(w *world, t *Target) olmcore.Diagnostic {
-	return w.about(t.Steps[0], olmcore.Warning, report.SharedObject, "%s is in another InstallPlan too, which wrote it last", t.Key)
+	return w.about(t.Steps[0], olmcore.Warning, reasons.SharedObject, "%s is in another InstallPlan too, which wrote it last", t.Key)
 }
 
 // altered reports whether an update of the object succeeded but its hash is missing, so something changes what is
@@ -239,7 +239,7 @@ func (w *world) wrote(key olmcore.Key) bool {
 
 // reportAltered reports that the API server stored other content than was written.
 func reportAltered(w *world, t *Target) olmcore.Diagnostic {
-	return w.about(t.Steps[0], olmcore.Info, report.AppliedContentAltered, "%s was stored with other content than was written", t.Key)
+	return w.about(t.Steps[0], olmcore.Info, reasons.AppliedContentAltered, "%s was stored with other content than was written", t.Key)
 }
 
 // same reports whether an observed object equals the object to write. It ignores kind and apiVersion, which typed
@@ -252,18 +252,18 @@ func same(have, after olmcore.Object) bool {
 	return equal
 }
 
-// change returns a Verdict with the update of the observed object.
-func change(w *world, t *Target, after olmcore.Object) Verdict {
-	action := olmcore.UpdateOf(t.Observed, after, olmcore.Cause{Reason: report.StepDiffers, Message: t.Key.Kind + " differs from the step"})
+// change returns a Decision with the update of the observed object.
+func change(w *world, t *Target, after olmcore.Object) Decision {
+	action := olmcore.UpdateOf(t.Observed, after, olmcore.Cause{Reason: reasons.StepDiffers, Message: t.Key.Kind + " differs from the step"})
 	action.As = w.identity(t.Kind)
-	return Verdict{Status: v1alpha1.StepStatusUnknown, Action: action}
+	return Decision{Status: v1alpha1.StepStatusUnknown, Action: action}
 }
 
-// create returns a Verdict that creates an object, which it changes. The object gets the component labels of the
+// create returns a Decision that creates an object, which it changes. The object gets the component labels of the
 // Subscriptions whose versions need it. A new Subscription gets the label of its own package. The labels are part of
 // this write, so that no second write conflicts with package csv. Package subscription labels objects that exist
 // already.
-func create(w *world, t *Target, o olmcore.Object) Verdict {
+func create(w *world, t *Target, o olmcore.Object) Decision {
 	var packages []string
 	switch s := o.(type) {
 	case *v1alpha1.Subscription:
@@ -284,16 +284,16 @@ func create(w *world, t *Target, o olmcore.Object) Verdict {
 			own[key] = ""
 		}
 	}
-	labels, _ := olmcore.MergeLabels(o.GetLabels(), own)
+	labels, _ := olmcore.MergeMaps(o.GetLabels(), own)
 	o.SetLabels(labels)
 	return creating(w, t, o)
 }
 
-// creating returns a Verdict that creates an object without further changes.
-func creating(w *world, t *Target, o olmcore.Object) Verdict {
-	action := olmcore.CreateOf(o, olmcore.Cause{Reason: report.StepAbsent, Message: t.Key.Kind + " is absent"})
+// creating returns a Decision that creates an object without further changes.
+func creating(w *world, t *Target, o olmcore.Object) Decision {
+	action := olmcore.CreateOf(o, olmcore.Cause{Reason: reasons.StepAbsent, Message: t.Key.Kind + " is absent"})
 	action.As = w.identity(t.Kind)
-	return Verdict{Action: action}
+	return Decision{Action: action}
 }
 
 // identity returns the ServiceAccount that writes objects of a kind, or nil for the controller.
@@ -304,8 +304,8 @@ func (w *world) identity(k kinds.Kind) *corev1.ObjectReference {
 	return w.in.Plan.Status.AttenuatedServiceAccountRef
 }
 
-// ownersOf returns the owner references that a target must have. The Verdict is set if they are not known yet.
-func ownersOf(w *world, t *Target) (owners []metav1.OwnerReference, unknown *Verdict) {
+// ownersOf returns the owner references that a target must have. The Decision is set if they are not known yet.
+func ownersOf(w *world, t *Target) (owners []metav1.OwnerReference, unknown *Decision) {
 	refs := Owners(t.desired)
 	if t.Kind.Owned {
 		for _, name := range t.Versions {
@@ -330,7 +330,7 @@ func ownersOf(w *world, t *Target) (owners []metav1.OwnerReference, unknown *Ver
 		owners = append(owners, r)
 	}
 	if follows {
-		return nil, &Verdict{}
+		return nil, &Decision{}
 	}
 	return owners, nil
 }
@@ -461,13 +461,13 @@ func isFrame(key string) bool {
 
 // useUnmanaged decides about an unmanaged object. If it contains everything that the step describes, it is used
 // unchanged. Otherwise the step is Blocked.
-func useUnmanaged(t *Target, have, want map[string]any) Verdict {
+func useUnmanaged(t *Target, have, want map[string]any) Decision {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if !isFrame(key) && !holds(have[key], want[key]) {
 			return unmanaged(t, key)
 		}
 	}
-	return Verdict{Outcome: Done}
+	return Decision{Outcome: Done}
 }
 
 // holds reports whether an observed value contains the desired one. The API server or a user may have added fields, but

@@ -51,7 +51,7 @@ type definition struct {
 }
 
 // definitionRule is the rule of CustomResourceDefinitions.
-func definitionRule(w *world, t *Target) Verdict {
+func definitionRule(w *world, t *Target) Decision {
 	object := labelled(w, t)
 	withoutRecords(manifest.Fields(object, "metadata"))
 	hash, err := hashOf(object)
@@ -131,8 +131,8 @@ func conversionOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv
 	return c
 }
 
-// decide returns the Verdict about a definition whose manifest is valid.
-func (d definition) decide() Verdict {
+// decide returns the Decision about a definition whose manifest is valid.
+func (d definition) decide() Decision {
 	v := d.checkVersions()
 	switch {
 	case v.Refused():
@@ -144,7 +144,7 @@ func (d definition) decide() Verdict {
 }
 
 // checkVersions refuses a definition without versions, and one that cannot record the versions of the plan.
-func (d definition) checkVersions() Verdict {
+func (d definition) checkVersions() Decision {
 	if len(d.desired.Spec.Versions) == 0 {
 		return blocked("could not find any versions in the new CRD")
 	}
@@ -157,15 +157,15 @@ func (d definition) checkVersions() Verdict {
 	if len(versions) > maxRecorded {
 		return invalid("CustomResourceDefinition %s is in steps of %d versions, but can record only %d", name, len(versions), maxRecorded)
 	}
-	return Verdict{}
+	return Decision{}
 }
 
 // MayBeRecorded reports whether a definition may record a ClusterServiceVersion or namespace of this name. Callers
 // look up objects by recorded names, so a name must be a valid object name.
 func MayBeRecorded(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
-// create returns the Verdict about a definition that does not exist.
-func (d definition) create() Verdict {
+// create returns the Decision about a definition that does not exist.
+func (d definition) create() Decision {
 	if v := d.mayCreate(); v.Outcome != Pending {
 		return v
 	}
@@ -174,7 +174,7 @@ func (d definition) create() Verdict {
 }
 
 // mayCreate decides whether a plan may create the definition that a step describes. The Outcome is Pending if it may.
-func (d definition) mayCreate() Verdict {
+func (d definition) mayCreate() Decision {
 	name, group := d.t.Key.Name, d.desired.Spec.Group
 	if builtin.IsServed(group) || builtin.IsAggregated(group) {
 		return invalid("CustomResourceDefinition %s: a bundle may not define resources in API group %s of Kubernetes or OLM", name, group)
@@ -188,7 +188,7 @@ func (d definition) mayCreate() Verdict {
 // there is no obstacle. refusal begins the message.
 //
 // Differs: OLM adds to any group.
-func (d definition) mayAddToGroup(refusal string) Verdict {
+func (d definition) mayAddToGroup(refusal string) Decision {
 	group, namespace := d.desired.Spec.Group, d.w.in.Plan.Namespace
 	if !d.w.in.APIServices.Complete {
 		return waiting("waiting for the APIServices of API group %s, which were not read", group)
@@ -205,7 +205,7 @@ func (d definition) mayAddToGroup(refusal string) Verdict {
 		obstacles = append(obstacles, apigroup.Obstacle{Object: service, Resource: "apiservice", Reason: reason})
 	}
 	if len(obstacles) == 0 {
-		return Verdict{}
+		return Decision{}
 	}
 	slices.SortFunc(obstacles, func(a, b apigroup.Obstacle) int { return strings.Compare(a.Object.GetName(), b.Object.GetName()) })
 	return blocked("%s: %s. %s", refusal, obstacles[0].Reason, apigroup.Advice(namespace, obstacles))
@@ -249,7 +249,7 @@ func (w *world) isAnnounced(namespace, name string) bool {
 func annotated(crd *apiextensionsv1.CustomResourceDefinition, further ...map[string]string) *apiextensionsv1.CustomResourceDefinition {
 	crd = crd.DeepCopy()
 	for _, f := range further {
-		crd.Annotations, _ = olmcore.MergeLabels(crd.Annotations, f)
+		crd.Annotations, _ = olmcore.MergeMaps(crd.Annotations, f)
 	}
 	return crd
 }

@@ -12,20 +12,20 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
-	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
-// fromStatus returns the Verdict of a step from its recorded status and the presence of its object. answered is false
+// fromStatus returns the Decision of a step from its recorded status and the presence of its object. answered is false
 // if the manifest has to be read.
-func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
+func fromStatus(w *world, s *v1alpha1.Step) (v Decision, answered bool) {
 	if s == nil {
 		return invalid(InvalidPlan), true
 	}
-	keep := Verdict{Outcome: Done, Status: s.Status}
+	keep := Decision{Outcome: Done, Status: s.Status}
 	if s.Resource.Kind == "" || s.Resource.Name == "" {
-		return Verdict{Outcome: Invalid, Message: InvalidPlan, Status: s.Status}, true
+		return Decision{Outcome: Invalid, Message: InvalidPlan, Status: s.Status}, true
 	}
 	if w.in.TakenOver[s.Resolving] {
 		if !olmcore.IsStepDone(s) {
@@ -35,32 +35,32 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 	}
 	switch s.Status {
 	case v1alpha1.StepStatusUnknown, v1alpha1.StepStatusNotPresent, v1alpha1.StepStatusWaitingForAPI:
-		return Verdict{}, false
+		return Decision{}, false
 	case v1alpha1.StepStatusCreated, v1alpha1.StepStatusPresent:
 	case v1alpha1.StepStatusNotCreated:
 		return keep, true
 	case v1alpha1.StepStatusUnsupportedResource:
-		return Verdict{Outcome: Invalid, Message: unsupported(s), Status: s.Status}, true
+		return Decision{Outcome: Invalid, Message: unsupported(s), Status: s.Status}, true
 	default:
-		return Verdict{Outcome: Invalid, Message: InvalidPlan, Status: s.Status}, true
+		return Decision{Outcome: Invalid, Message: InvalidPlan, Status: s.Status}, true
 	}
 	return w.fromObject(s, keep)
 }
 
-// fromObject returns the Verdict of a step that was applied, if the presence of its object decides. keep is the Verdict
+// fromObject returns the Decision of a step that was applied, if the presence of its object decides. keep is the Decision
 // if nothing changed. answered is false if the manifest has to be read.
-func (w *world) fromObject(s *v1alpha1.Step, keep Verdict) (v Verdict, answered bool) {
+func (w *world) fromObject(s *v1alpha1.Step, keep Decision) (v Decision, answered bool) {
 	key, served := kinds.KeyOf(s, w.in.Plan.Namespace, w.in.CustomResourceDefinitions)
 	o := w.objects[key]
 	csv, isCSV := o.(*v1alpha1.ClusterServiceVersion)
 	if !served || o == nil || isCSV && csv.IsCopied() {
-		return Verdict{}, false
+		return Decision{}, false
 	}
 	switch {
 	case o.GetDeletionTimestamp() != nil:
 		keep.Outcome, keep.Message = Waiting, finishDeleting(key)
 	case w.namesOldVersion(o, s):
-		return Verdict{}, false
+		return Decision{}, false
 	}
 	return keep, true
 }
@@ -89,9 +89,9 @@ func unsupported(s *v1alpha1.Step) string {
 	return fmt.Sprintf("%s: %s %s is of a kind that bundles may not contain", InvalidPlan, s.Resource.Kind, s.Resource.Name)
 }
 
-// describe returns the object that the step at an index describes. The Verdict contains diagnostics about the step. If
-// the target is nil, the Verdict explains why the step describes no object.
-func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
+// describe returns the object that the step at an index describes. The Decision contains diagnostics about the step. If
+// the target is nil, the Decision explains why the step describes no object.
+func describe(w *world, i int, s *v1alpha1.Step) (*Target, Decision) {
 	t := &Target{Steps: []int{i}, Recorded: s.Status, rule: ruleOf(s.Resource.Kind)}
 	if s.Resolving != "" {
 		t.Versions = []string{s.Resolving}
@@ -99,7 +99,7 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	kind, known := kinds.Known[s.Resource.Kind]
 	if s.Resource.Kind == kinds.PullSecret {
 		t.Kind, t.Key = kind, olmcore.Key{Kind: "Secret", Namespace: w.in.Plan.Namespace, Name: s.Resource.Name}
-		return t, Verdict{}
+		return t, Decision{}
 	}
 	m, v := read(w, s)
 	if v.Refused() {
@@ -107,7 +107,7 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	}
 	var said []olmcore.Diagnostic
 	if m.Extra {
-		said = append(said, w.about(i, olmcore.Warning, report.ExtraDocumentsIgnored, "the manifest of %s contains more than one document", s.Resource.Name))
+		said = append(said, w.about(i, olmcore.Warning, reasons.ExtraDocumentsIgnored, "the manifest of %s contains more than one document", s.Resource.Name))
 	}
 	if m.GVK.Kind == "" {
 		m.GVK = kinds.GVKOf(s)
@@ -124,20 +124,20 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	var keys []decode.KeyCase
 	m.Object, keys = decode.FoldKeys(m.Object, olmcore.NewObject(m.GVK))
 	for _, key := range keys {
-		said = append(said, w.about(i, olmcore.Warning, report.KeyCase, "the manifest of %s: %s", s.Resource.Name, key))
+		said = append(said, w.about(i, olmcore.Warning, reasons.KeyCase, "the manifest of %s: %s", s.Resource.Name, key))
 	}
 	if m.Name == "" {
 		return nil, blocked("object of step %s has no name", s.Resource.Name).with(said...)
 	}
 	if m.Name != s.Resource.Name {
-		said = append(said, w.about(i, olmcore.Warning, report.StepNameDiffers, "the step names %s, its manifest %s", s.Resource.Name, m.Name))
+		said = append(said, w.about(i, olmcore.Warning, reasons.StepNameDiffers, "the step names %s, its manifest %s", s.Resource.Name, m.Name))
 	}
 	if kind.Labelled && len(validation.IsValidLabelValue(s.Resolving)) > 0 {
 		return nil, invalid("%s %s: label %s=%q is not valid", kind.GVK.Kind, m.Name, olmcore.LabelOwner, s.Resolving).with(said...)
 	}
 	t.Kind, t.desired = kind, m
 	t.place(w.in.Plan.Namespace)
-	return t, Verdict{Diagnostics: said}
+	return t, Decision{Diagnostics: said}
 }
 
 // place sets the kind and namespace of the desired object. A namespace in the manifest is ignored.
@@ -152,8 +152,8 @@ func (t *Target) place(namespace string) {
 }
 
 // read returns the manifest of a step. If the manifest references an unpacked bundle, read returns that of the object
-// in the bundle. The Verdict is set if there is no manifest.
-func read(w *world, s *v1alpha1.Step) (m manifest.Manifest, v Verdict) {
+// in the bundle. The Decision is set if there is no manifest.
+func read(w *world, s *v1alpha1.Step) (m manifest.Manifest, v Decision) {
 	text := s.Resource.Manifest
 	if ref, ok := manifest.ParseRef(text); ok {
 		if text, v = w.literals[ref].find(s); v.Refused() {
@@ -163,7 +163,7 @@ func read(w *world, s *v1alpha1.Step) (m manifest.Manifest, v Verdict) {
 	m, err := manifest.Parse(text)
 	switch {
 	case err == nil:
-		return m, Verdict{}
+		return m, Decision{}
 	case kinds.IsGeneric(s):
 		v = invalid("error decoding %s object to an unstructured object: %s", s.Resource.Name, err)
 	default:
@@ -175,8 +175,8 @@ func read(w *world, s *v1alpha1.Step) (m manifest.Manifest, v Verdict) {
 	return m, v
 }
 
-// unreadable returns the Verdict about a manifest that cannot be decoded as its kind.
-func unreadable(kind, name string, err error) Verdict {
+// unreadable returns the Decision about a manifest that cannot be decoded as its kind.
+func unreadable(kind, name string, err error) Decision {
 	if kind == kinds.CRD {
 		return invalid("v1 crd unmarshaling failed: %s", err)
 	}
@@ -185,7 +185,7 @@ func unreadable(kind, name string, err error) Verdict {
 
 // checkKind refuses a manifest of another kind than that of its step. A manifest without a group has the group of its
 // step.
-func checkKind(s *v1alpha1.Step, k kinds.Kind, gvk schema.GroupVersionKind) Verdict {
+func checkKind(s *v1alpha1.Step, k kinds.Kind, gvk schema.GroupVersionKind) Decision {
 	if gvk.Group == "" && gvk.Kind == k.GVK.Kind {
 		gvk.Group = k.GVK.Group
 	}
@@ -197,21 +197,21 @@ func checkKind(s *v1alpha1.Step, k kinds.Kind, gvk schema.GroupVersionKind) Verd
 	case gvk.Kind == kinds.CRD && gvk.Version != k.GVK.Version:
 		return invalid("CRD APIVersion from manifest not supported: %s", gvk.GroupVersion())
 	}
-	return Verdict{}
+	return Decision{}
 }
 
-// genericKind returns the row for a kind that is not in kinds.Known. The Verdict is Pending if the kind can be applied
+// genericKind returns the row for a kind that is not in kinds.Known. The Decision is Pending if the kind can be applied
 // now.
-func genericKind(w *world, s *v1alpha1.Step, gvk schema.GroupVersionKind) (k kinds.Kind, v Verdict) {
+func genericKind(w *world, s *v1alpha1.Step, gvk schema.GroupVersionKind) (k kinds.Kind, v Decision) {
 	if !kinds.IsSupported(w.in.SupportedKinds, s.Resource.Kind) {
-		return k, Verdict{Outcome: Invalid, NotServed: true, Status: v1alpha1.StepStatusUnsupportedResource, Message: unsupported(s)}
+		return k, Decision{Outcome: Invalid, NotServed: true, Status: v1alpha1.StepStatusUnsupportedResource, Message: unsupported(s)}
 	}
 	if gvk.Kind != s.Resource.Kind {
 		return k, invalid("error parsing step manifest: %s: kind is %s", s.Resource.Name, gvk.GroupKind())
 	}
 	api := kinds.LookUp(gvk, w.in.CustomResourceDefinitions)
 	if api.Kind {
-		return genericRow(gvk, api.Namespaced), Verdict{}
+		return genericRow(gvk, api.Namespaced), Decision{}
 	}
 	if name := w.defining[gvk.GroupKind()]; name != "" {
 		v = waiting("waiting for CustomResourceDefinition %s to be established", name)
@@ -234,8 +234,8 @@ func genericRow(gvk schema.GroupVersionKind, namespaced bool) kinds.Kind {
 	}
 }
 
-// notServed returns the Verdict about a step whose API is not served.
-func notServed(s *v1alpha1.Step, gvk schema.GroupVersionKind) Verdict {
+// notServed returns the Decision about a step whose API is not served.
+func notServed(s *v1alpha1.Step, gvk schema.GroupVersionKind) Decision {
 	v := blocked("api-server resource not found installing %s %s: GroupVersionKind %s not found on the cluster. "+
 		"This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.",
 		s.Resource.Kind, s.Resource.Name, gvk)
@@ -244,14 +244,14 @@ func notServed(s *v1alpha1.Step, gvk schema.GroupVersionKind) Verdict {
 }
 
 // find returns the manifest of a step in the unpacked bundle that the step references.
-func (l literal) find(s *v1alpha1.Step) (text string, v Verdict) {
+func (l literal) find(s *v1alpha1.Step) (text string, v Decision) {
 	if l.problem != "" {
 		return "", blocked("%s", l.problem)
 	}
 	for _, own := range l.steps {
 		a, b := own.Resource, s.Resource
 		if a.Name == b.Name && a.Kind == b.Kind && a.Version == b.Version && a.Group == b.Group {
-			return a.Manifest, Verdict{}
+			return a.Manifest, Decision{}
 		}
 	}
 	return "", blocked("couldn't find unpacked step for %v", *s)

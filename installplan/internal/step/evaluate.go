@@ -14,7 +14,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
-	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -27,10 +27,10 @@ const (
 
 // Evaluation is the result of evaluating the steps of a plan.
 type Evaluation struct {
-	// Verdicts contains one verdict for each step, in plan order, followed by one verdict for each bundle lookup that
+	// Decisions contains one decision for each step, in plan order, followed by one decision for each bundle lookup that
 	// has failed or is pending.
-	Verdicts []Verdict
-	// Targets contains the objects that the steps describe, in plan order. A step has no Target if its Verdict is known
+	Decisions []Decision
+	// Targets contains the objects that the steps describe, in plan order. A step has no Target if its Decision is known
 	// without reading its manifest, or if it describes no valid object.
 	Targets []*Target
 	// Diagnostics contains the diagnostics about the steps.
@@ -46,14 +46,14 @@ type Evaluation struct {
 // Evaluate evaluates every step of a plan. A plan with too many steps or bundles is Invalid as a whole.
 func Evaluate(in Input) Evaluation {
 	plan := in.Plan
-	e := Evaluation{plan: plan, Verdicts: make([]Verdict, len(plan.Status.Plan))}
-	if len(e.Verdicts) > MaxSteps || len(bundle.Referred(plan)) > MaxBundles {
+	e := Evaluation{plan: plan, Decisions: make([]Decision, len(plan.Status.Plan))}
+	if len(e.Decisions) > MaxSteps || len(bundle.Referred(plan)) > MaxBundles {
 		for i, s := range plan.Status.Plan {
 			if s != nil {
-				e.Verdicts[i].Status = s.Status
+				e.Decisions[i].Status = s.Status
 			}
 		}
-		e.Verdicts[0].Outcome, e.Verdicts[0].Message = Invalid, InvalidPlan
+		e.Decisions[0].Outcome, e.Decisions[0].Message = Invalid, InvalidPlan
 		return e
 	}
 	w := newWorld(in)
@@ -61,7 +61,7 @@ func Evaluate(in Input) Evaluation {
 	for i, s := range plan.Status.Plan {
 		v, answered := fromStatus(w, s)
 		if answered {
-			e.Verdicts[i] = v
+			e.Decisions[i] = v
 		} else if kinds.IsGeneric(s) {
 			generic = append(generic, i)
 		} else {
@@ -79,7 +79,7 @@ func Evaluate(in Input) Evaluation {
 	return e
 }
 
-// judge sets the verdicts of steps. All steps of one object get the same verdict.
+// judge sets the decisions of steps. All steps of one object get the same decision.
 func (e *Evaluation) judge(w *world, steps []int) {
 	targets := e.describe(w, steps)
 	for _, t := range targets {
@@ -107,7 +107,7 @@ func (e *Evaluation) judge(w *world, steps []int) {
 	e.Targets = append(e.Targets, targets...)
 }
 
-// describe returns the objects that steps describe. It sets the verdicts of steps that describe none.
+// describe returns the objects that steps describe. It sets the decisions of steps that describe none.
 func (e *Evaluation) describe(w *world, steps []int) []*Target {
 	var targets []*Target
 	byKey := map[olmcore.Key]*Target{}
@@ -118,11 +118,11 @@ func (e *Evaluation) describe(w *world, steps []int) []*Target {
 		switch {
 		case t == nil:
 			if v.NotServed && s.Optional {
-				e.Diagnostics = append(e.Diagnostics, w.about(i, olmcore.Info, report.OptionalStepSkipped, "%s", v.Message))
-				v = Verdict{Outcome: Done, Status: v1alpha1.StepStatusNotCreated}
+				e.Diagnostics = append(e.Diagnostics, w.about(i, olmcore.Info, reasons.OptionalStepSkipped, "%s", v.Message))
+				v = Decision{Outcome: Done, Status: v1alpha1.StepStatusNotCreated}
 			}
 			v.Status = cmp.Or(v.Status, s.Status)
-			e.Verdicts[i] = v
+			e.Decisions[i] = v
 		case byKey[t.Key] != nil:
 			byKey[t.Key].join(t)
 		default:
@@ -160,10 +160,10 @@ func fold(first, second map[string]any, kind kinds.Kind) map[string]any {
 	return out
 }
 
-// settle sets the verdict of all steps of a target. The status of a step whose object exists becomes Created if the
+// settle sets the decision of all steps of a target. The status of a step whose object exists becomes Created if the
 // plan created the object, as its recorded status shows. Otherwise it becomes Present.
-func (e *Evaluation) settle(t *Target, v Verdict) {
-	t.Verdict = v
+func (e *Evaluation) settle(t *Target, v Decision) {
+	t.Decision = v
 	for _, i := range t.Steps {
 		own, have := v, e.plan.Status.Plan[i].Status
 		if v.Outcome == Done && v.Status == "" {
@@ -174,7 +174,7 @@ func (e *Evaluation) settle(t *Target, v Verdict) {
 			}
 		}
 		own.Status = cmp.Or(own.Status, have)
-		e.Verdicts[i] = own
+		e.Decisions[i] = own
 	}
 }
 
@@ -182,26 +182,26 @@ func (e *Evaluation) settle(t *Target, v Verdict) {
 func (e *Evaluation) requireAccount(exists bool) {
 	ref := e.plan.Status.AttenuatedServiceAccountRef
 	if ref != nil && !exists {
-		i := slices.IndexFunc(e.Targets, func(t *Target) bool { return t.Verdict.Action != nil && t.Verdict.Action.Identity() != nil })
+		i := slices.IndexFunc(e.Targets, func(t *Target) bool { return t.Decision.Action != nil && t.Decision.Action.Identity() != nil })
 		if i >= 0 {
 			e.settle(e.Targets[i], blocked("serviceaccounts %q not found", ref.Name))
 		}
 	}
 }
 
-// lookups adds the verdicts about bundles that are not unpacked.
+// lookups adds the decisions about bundles that are not unpacked.
 func (e *Evaluation) lookups() {
 	for _, l := range e.plan.Status.BundleLookups {
 		name := cmp.Or(l.Identifier, l.Path)
 		if c := l.GetCondition(v1alpha1.BundleLookupFailed); c.Status == corev1.ConditionTrue {
-			e.Verdicts = append(e.Verdicts, blocked("%s", cmp.Or(c.Message, "bundle "+name+" cannot be unpacked")))
+			e.Decisions = append(e.Decisions, blocked("%s", cmp.Or(c.Message, "bundle "+name+" cannot be unpacked")))
 		} else if c := l.GetCondition(v1alpha1.BundleLookupPending); c.Status == corev1.ConditionTrue {
-			e.Verdicts = append(e.Verdicts, waiting("bundle %s is not unpacked", name))
+			e.Decisions = append(e.Decisions, waiting("bundle %s is not unpacked", name))
 		}
 	}
 }
 
-// Path returns the field of the plan that the verdict with index i is about, for example status.plan[0].
+// Path returns the field of the plan that the decision with index i is about, for example status.plan[0].
 func (e Evaluation) Path(i int) string {
 	if i >= len(e.plan.Status.Plan) {
 		return "status.bundleLookups"
@@ -212,7 +212,7 @@ func (e Evaluation) Path(i int) string {
 func path(i int) string { return fmt.Sprintf("status.plan[%d]", i) }
 
 // Refused reports whether a step prevents the whole plan from being applied.
-func (e Evaluation) Refused() bool { return slices.ContainsFunc(e.Verdicts, Verdict.Refused) }
+func (e Evaluation) Refused() bool { return slices.ContainsFunc(e.Decisions, Decision.Refused) }
 
 // Statuses returns the new status of each step. The status is NotPresent if an action creates the object of the step.
 // If any step is refused, no action runs, so no status changes to NotPresent.
@@ -220,8 +220,8 @@ func (e Evaluation) Statuses() []v1alpha1.StepStatus {
 	held := e.Refused()
 	statuses := make([]v1alpha1.StepStatus, len(e.plan.Status.Plan))
 	for i := range statuses {
-		statuses[i] = e.Verdicts[i].Status
-		_, asked := e.Verdicts[i].Action.(olmcore.Create)
+		statuses[i] = e.Decisions[i].Status
+		_, asked := e.Decisions[i].Action.(olmcore.Create)
 		if asked && !held {
 			statuses[i] = v1alpha1.StepStatusNotPresent
 		}
@@ -235,8 +235,8 @@ func (e Evaluation) Actions() (actions []olmcore.Action) {
 		return nil
 	}
 	for _, t := range e.Targets {
-		if t.Verdict.Action != nil {
-			actions = append(actions, t.Verdict.Action)
+		if t.Decision.Action != nil {
+			actions = append(actions, t.Decision.Action)
 		}
 	}
 	return actions

@@ -71,8 +71,8 @@ func TestOneRowAddsAKindOfStep(t *testing.T) {
 	require.Equal(t, "true", created.Object.GetLabels()[olmcore.LabelManaged])
 
 	same := evaluate(observing(func(olmcore.Object, map[string]any) {}))
-	require.Equal(t, step.Done, same.Verdicts[0].Outcome)
-	require.Equal(t, v1alpha1.StepStatusPresent, same.Verdicts[0].Status)
+	require.Equal(t, step.Done, same.Decisions[0].Outcome)
+	require.Equal(t, v1alpha1.StepStatusPresent, same.Decisions[0].Status)
 
 	edited := func(values map[string]any) {
 		values["metadata"].(map[string]any)["annotations"] = map[string]any{"olmcore/step-hash": "another"}
@@ -92,10 +92,10 @@ func TestOneRowAddsAKindOfStep(t *testing.T) {
 		delete(values["metadata"].(map[string]any), "labels")
 		delete(values["metadata"].(map[string]any), "ownerReferences")
 	}))
-	require.Equal(t, step.Blocked, unmanaged.Verdicts[0].Outcome)
-	require.Contains(t, unmanaged.Verdicts[0].Message, "is not managed by OLM")
+	require.Equal(t, step.Blocked, unmanaged.Decisions[0].Outcome)
+	require.Contains(t, unmanaged.Decisions[0].Message, "is not managed by OLM")
 
 	orphan := evaluate(func(in *step.Input) { in.ClusterServiceVersions = nil })
-	require.Contains(t, orphan.Verdicts[0].Message, "error generating ownerrefs for lease l:")
+	require.Contains(t, orphan.Decisions[0].Message, "error generating ownerrefs for lease l:")
 	require.Equal(t, "error creating lease l: no", kinds.Known["Lease"].Explain("l", false, "no"))
 }

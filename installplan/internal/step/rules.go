@@ -15,14 +15,14 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/installplan/internal/relation"
-	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // rule decides about a target. Neither the object nor its version is being deleted.
-type rule func(w *world, t *Target) Verdict
+type rule func(w *world, t *Target) Decision
 
 // ruleOf returns the rule for steps of a kind. Most kinds have the rule byContent.
 func ruleOf(kind string) rule {
@@ -41,8 +41,8 @@ func ruleOf(kind string) rule {
 	return byContent
 }
 
-// judge returns the Verdict about one object.
-func judge(w *world, t *Target) Verdict {
+// judge returns the Decision about one object.
+func judge(w *world, t *Target) Decision {
 	if t.Observed != nil && t.Observed.GetDeletionTimestamp() != nil {
 		return waiting("%s", finishDeleting(t.Key))
 	}
@@ -57,7 +57,7 @@ func judge(w *world, t *Target) Verdict {
 }
 
 // versionRule creates ClusterServiceVersions and never changes them.
-func versionRule(w *world, t *Target) Verdict {
+func versionRule(w *world, t *Target) Decision {
 	isNamed := slices.Contains(w.in.Plan.Spec.ClusterServiceVersionNames, t.Key.Name)
 	want := w.described[t.Key.Name]
 	if want == nil {
@@ -83,10 +83,10 @@ func versionRule(w *world, t *Target) Verdict {
 		return blocked("a copy of ClusterServiceVersion %s from namespace %s exists here", have.Name, from)
 	}
 	if t.Recorded == v1alpha1.StepStatusUnknown && !apiequality.Semantic.DeepEqual(want.Spec, have.Spec) {
-		return Verdict{Outcome: Done}.with(w.about(t.Steps[0], olmcore.Info, report.CSVContentDiffers,
+		return Decision{Outcome: Done}.with(w.about(t.Steps[0], olmcore.Info, reasons.CSVContentDiffers,
 			"ClusterServiceVersion %s exists with another spec", have.Name))
 	}
-	return Verdict{Outcome: Done}
+	return Decision{Outcome: Done}
 }
 
 // checkOwnedCRDs refuses a ClusterServiceVersion if another one of the namespace owns one of its
@@ -95,7 +95,7 @@ func versionRule(w *world, t *Target) Verdict {
 // created independently, the plan that runs second is refused, because its version could never be installed.
 //
 // Differs: OLM also refuses the version if the plan replaces the owner.
-func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed bool) Verdict {
+func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed bool) Decision {
 	var chain map[string]bool
 	if isNamed {
 		chain = w.chain(version)
@@ -115,7 +115,7 @@ func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed b
 			return blocked("pre-existing CRD owners found for owned CRD(s) of dependent CSV %s", version.Name)
 		}
 	}
-	return Verdict{}
+	return Decision{}
 }
 
 // chain returns the names of the upgrade chain of a version that does not exist yet. Two versions are linked if one
@@ -198,14 +198,14 @@ func (w *world) handedOver(owner, crd string) *v1alpha1.ClusterServiceVersion {
 // subscriptionRule creates a Subscription with the name of the plan and never changes it. If another Subscription of
 // the namespace names the same package, the plan creates none: of two Subscriptions to one package, one would never
 // reach its channel head.
-func subscriptionRule(w *world, t *Target) Verdict {
+func subscriptionRule(w *world, t *Target) Decision {
 	if t.Observed != nil {
-		return Verdict{Outcome: Done}
+		return Decision{Outcome: Done}
 	}
 	want := withMetadata(t.desired.Object)
 	pkg, _ := manifest.Fields(want, "spec")["name"].(string)
 	if other := w.subscriptionTo(pkg, t.Key.Name); other != nil {
-		return Verdict{Outcome: Done, Status: v1alpha1.StepStatusNotCreated}.with(w.about(t.Steps[0], olmcore.Info, report.SubscriptionExists,
+		return Decision{Outcome: Done, Status: v1alpha1.StepStatusNotCreated}.with(w.about(t.Steps[0], olmcore.Info, reasons.SubscriptionExists,
 			"Subscription %s is not created: Subscription %s names package %s, too", t.Key.Name, other.Name, pkg))
 	}
 	metadata := manifest.Fields(want, "metadata")
@@ -220,9 +220,9 @@ func subscriptionRule(w *world, t *Target) Verdict {
 }
 
 // pullSecretRule copies the pull Secret of a catalog that all namespaces see. It does not change an existing copy.
-func pullSecretRule(w *world, t *Target) Verdict {
+func pullSecretRule(w *world, t *Target) Decision {
 	if t.Observed != nil {
-		return Verdict{Outcome: Done}
+		return Decision{Outcome: Done}
 	}
 	i := slices.IndexFunc(w.in.PullSecrets, func(s *corev1.Secret) bool { return s.Name == t.Key.Name && s.Namespace == w.in.OLMNamespace })
 	if i < 0 {
@@ -249,14 +249,14 @@ func isPullSecret(w *world, s *corev1.Secret) bool {
 }
 
 // accountRule is the rule of ServiceAccounts. Kubernetes creates the ServiceAccount "default" itself.
-func accountRule(w *world, t *Target) Verdict {
+func accountRule(w *world, t *Target) Decision {
 	switch {
 	case t.Key.Name != "default":
 		return byContent(w, t)
 	case t.Observed == nil:
 		return waiting("waiting for ServiceAccount default")
 	}
-	return Verdict{Outcome: Done}
+	return Decision{Outcome: Done}
 }
 
 // typed returns JSON values as an object of the target's kind.

@@ -13,7 +13,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/installplan/internal/reasons"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -36,14 +37,14 @@ type ResourceVerdict struct {
 	Unread                            int
 }
 
-// judgeResources returns the Verdict about custom resources that the new schema would make invalid, and the change for
+// judgeResources returns the Decision about custom resources that the new schema would make invalid, and the change for
 // which they must be validated. Versions with an unchanged schema are ignored, and so are custom resources that are
 // invalid already.
-func (d definition) judgeResources() Verdict {
+func (d definition) judgeResources() Decision {
 	have := d.have
 	changed := changedVersions(have, d.desired)
 	if len(changed) == 0 {
-		return Verdict{}
+		return Decision{}
 	}
 	var problems, already, converted []string
 	var unread []olmcore.Diagnostic
@@ -53,7 +54,7 @@ func (d definition) judgeResources() Verdict {
 		case r.ReadError != "":
 			problems = append(problems, r.ReadError)
 		case r.Unread > 0:
-			unread = append(unread, d.w.about(ofPlan, olmcore.Warning, report.Truncated,
+			unread = append(unread, d.w.about(ofPlan, olmcore.Warning, reasons.Truncated,
 				"%d custom resources of %s were not validated against the schema of version %s", r.Unread, have.Name, r.Version))
 		case len(r.New) == 0:
 		case len(r.Old) > 0:
@@ -66,7 +67,7 @@ func (d definition) judgeResources() Verdict {
 				gvk, r.id(), aggregate(r.New)))
 		}
 	}
-	v := Verdict{Change: &SchemaChange{Before: have, After: d.desired, Versions: changed}, Diagnostics: unread}
+	v := Decision{Change: &SchemaChange{Before: have, After: d.desired, Versions: changed}, Diagnostics: unread}
 	v = v.with(d.reportInvalid(olmcore.Info, already)...).with(d.reportInvalid(olmcore.Warning, converted)...)
 	if len(problems) == 0 {
 		return v
@@ -88,7 +89,7 @@ func (d definition) reportTruncated(texts []string) []olmcore.Diagnostic {
 	if len(texts) <= maxVerdicts {
 		return nil
 	}
-	return []olmcore.Diagnostic{d.w.about(ofPlan, olmcore.Info, report.Truncated,
+	return []olmcore.Diagnostic{d.w.about(ofPlan, olmcore.Info, reasons.Truncated,
 		"%d of %d findings about custom resources of %s are named", maxVerdicts, len(texts), d.have.Name)}
 }
 
@@ -96,7 +97,7 @@ func (d definition) reportTruncated(texts []string) []olmcore.Diagnostic {
 func (d definition) reportInvalid(severity olmcore.Severity, texts []string) []olmcore.Diagnostic {
 	diagnostics := d.reportTruncated(texts)
 	for _, text := range firstVerdicts(texts) {
-		diagnostics = append(diagnostics, d.w.about(ofPlan, severity, report.ExistingResourceInvalid, "%s", report.Clip(text)))
+		diagnostics = append(diagnostics, d.w.about(ofPlan, severity, reasons.ExistingResourceInvalid, "%s", printable.Clip(text)))
 	}
 	return diagnostics
 }

@@ -2,7 +2,7 @@
 
 // Package step evaluates the steps of an InstallPlan. For each step it decides which object the step describes, whether
 // the object exists as described, and which action writes it. [Evaluate] takes an [Input] and returns an [Evaluation],
-// which contains a [Verdict] for every step. It reads and writes nothing in the cluster.
+// which contains a [Decision] for every step. It reads and writes nothing in the cluster.
 package step
 
 import (
@@ -22,7 +22,7 @@ import (
 type Outcome int
 
 const (
-	// Pending means that the Verdict contains an action, or that the plan must create a ClusterServiceVersion first.
+	// Pending means that the Decision contains an action, or that the plan must create a ClusterServiceVersion first.
 	Pending Outcome = iota
 	// Done means that the object exists as the step describes it.
 	Done
@@ -34,8 +34,8 @@ const (
 	Invalid
 )
 
-// Verdict is the decision about one step in one call.
-type Verdict struct {
+// Decision is the decision about one step in one call.
+type Decision struct {
 	Outcome Outcome
 	// Message explains why the step is not applied. Message may be empty for Pending and Done.
 	Message string
@@ -57,24 +57,24 @@ type Verdict struct {
 }
 
 // Refused reports whether the step prevents the whole plan from being applied.
-func (v Verdict) Refused() bool { return v.Outcome == Blocked || v.Outcome == Invalid }
+func (v Decision) Refused() bool { return v.Outcome == Blocked || v.Outcome == Invalid }
 
-// with returns the Verdict with further diagnostics.
-func (v Verdict) with(more ...olmcore.Diagnostic) Verdict {
+// with returns the Decision with further diagnostics.
+func (v Decision) with(more ...olmcore.Diagnostic) Decision {
 	v.Diagnostics = slices.Concat(v.Diagnostics, more)
 	return v
 }
 
-func blocked(format string, args ...any) Verdict {
-	return Verdict{Outcome: Blocked, Message: fmt.Sprintf(format, args...)}
+func blocked(format string, args ...any) Decision {
+	return Decision{Outcome: Blocked, Message: fmt.Sprintf(format, args...)}
 }
 
-func invalid(format string, args ...any) Verdict {
-	return Verdict{Outcome: Invalid, Message: fmt.Sprintf(format, args...)}
+func invalid(format string, args ...any) Decision {
+	return Decision{Outcome: Invalid, Message: fmt.Sprintf(format, args...)}
 }
 
-func waiting(format string, args ...any) Verdict {
-	return Verdict{Outcome: Waiting, Message: fmt.Sprintf(format, args...)}
+func waiting(format string, args ...any) Decision {
+	return Decision{Outcome: Waiting, Message: fmt.Sprintf(format, args...)}
 }
 
 // Target is an object that one or more steps describe.
@@ -87,7 +87,7 @@ type Target struct {
 	// these steps according to the plan.
 	Steps    []int
 	Recorded v1alpha1.StepStatus
-	Verdict  Verdict
+	Decision Decision
 	// Observed is the existing object, or nil if it does not exist.
 	Observed olmcore.Object
 
@@ -104,9 +104,9 @@ func (t *Target) Explain(text string) string {
 // InvalidPlan is the message of OLM about a step that no plan can contain.
 const InvalidPlan = "the InstallPlan contains invalid data"
 
-// unmanaged returns the Blocked Verdict for an unmanaged object that differs from the step in a field. The message says
+// unmanaged returns the Blocked Decision for an unmanaged object that differs from the step in a field. The message says
 // how to hand the object over to OLM.
-func unmanaged(t *Target, field string) Verdict {
+func unmanaged(t *Target, field string) Decision {
 	return blocked("%s %s exists, is not managed by OLM, and differs from the step in %s; label it %s=true to hand it over, or remove it",
 		t.Key.Kind, t.Key.Name, field, olmcore.LabelManaged)
 }

@@ -113,7 +113,7 @@ func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1al
 		if !bundle.MayRefer(w.in.Plan.Namespace, ref.Namespace, w.in.GlobalNamespace) {
 			made[ref] = literal{problem: fmt.Sprintf(
 				"error finding unpacked bundle configmap for ref %v: plans of namespace %s may not use bundles of namespace %s",
-				ref.Source, w.in.Plan.Namespace, ref.Namespace)}
+				ref.BundleSource, w.in.Plan.Namespace, ref.Namespace)}
 			continue
 		}
 		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
@@ -192,7 +192,7 @@ func (c *content) recall(ref manifest.Ref) (l literal, known bool) {
 func (c *content) literalOf(w *world, resolving string, ref manifest.Ref) literal {
 	problem := func(format string, args ...any) literal { return literal{problem: fmt.Sprintf(format, args...)} }
 	if c.problem != "" {
-		return problem("error %s unpacked bundle configmap for ref %v: %s", c.failed, ref.Source, c.problem)
+		return problem("error %s unpacked bundle configmap for ref %v: %s", c.failed, ref.BundleSource, c.problem)
 	}
 	if l, known := c.recall(ref); known {
 		w.in.Memory.keep(c.configMap, c.size, ref, l)
@@ -208,7 +208,7 @@ func (c *content) literalOf(w *world, resolving string, ref manifest.Ref) litera
 	}
 	steps, err := bundle.Steps(olmcore.Operator{Name: c.Version(), Replaces: ref.Replaces, Bundle: own}, w.in.Plan.Namespace, bundle.Literal)
 	if err != nil {
-		return problem("error loading unpacked bundle configmap for ref %v: %s", ref.Source, err)
+		return problem("error loading unpacked bundle configmap for ref %v: %s", ref.BundleSource, err)
 	}
 	l := literal{steps: steps}
 	w.in.Memory.keep(c.configMap, c.size, ref, l)

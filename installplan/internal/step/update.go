@@ -14,12 +14,12 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// update returns the Verdict about a definition that exists.
-func (d definition) update() Verdict {
+// update returns the Decision about a definition that exists.
+func (d definition) update() Decision {
 	t, w := d.t, d.w
 	have := d.have
 	entries, _ := Recorded(have)
@@ -41,7 +41,7 @@ func (d definition) update() Verdict {
 	}
 	newer := d.newerOwner()
 	if newer != "" && d.servesNewer() {
-		return d.write(have, nil).with(w.about(t.Steps[0], olmcore.Info, report.NewerCRDKept,
+		return d.write(have, nil).with(w.about(t.Steps[0], olmcore.Info, reasons.NewerCRDKept,
 			"CustomResourceDefinition %s is kept, because %s needs it", have.Name, newer)).with(d.reportConvertedElsewhere()...)
 	}
 	if w.wrote(t.Key) && applied != "" && recorded {
@@ -50,11 +50,11 @@ func (d definition) update() Verdict {
 	return d.change()
 }
 
-// served returns the Verdict about a definition that is not written. The step is Done once the definition is
+// served returns the Decision about a definition that is not written. The step is Done once the definition is
 // established.
-func (d definition) served() Verdict {
+func (d definition) served() Decision {
 	if kinds.Established(d.have) {
-		return Verdict{Outcome: Done}
+		return Decision{Outcome: Done}
 	}
 	since := d.have.CreationTimestamp.Time
 	latest := func(at time.Time) {
@@ -174,10 +174,10 @@ func convertsIn(c *apiextensionsv1.CustomResourceConversion, namespace string) b
 		c.Webhook.ClientConfig.Service.Namespace == namespace
 }
 
-// write returns a Verdict with the update to after. The update adds the records of the plan's versions, the namespace
+// write returns a Decision with the update to after. The update adds the records of the plan's versions, the namespace
 // that installed the definition first, and the annotations in further. If only that namespace or the annotations in
 // further would change, there is no update.
-func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, further map[string]string) Verdict {
+func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, further map[string]string) Decision {
 	entries, others := Recorded(after)
 	entries, live := d.recording(entries)
 	own, namespace := 0, d.w.in.Plan.Namespace
@@ -245,17 +245,17 @@ func (d definition) reportConvertedElsewhere() []olmcore.Diagnostic {
 	if client != nil && client.Service != nil {
 		by = "Service " + client.Service.Name + " of namespace " + client.Service.Namespace
 	}
-	return []olmcore.Diagnostic{d.w.about(d.t.Steps[0], olmcore.Warning, report.ConvertedElsewhere,
+	return []olmcore.Diagnostic{d.w.about(d.t.Steps[0], olmcore.Warning, reasons.ConvertedElsewhere,
 		"CustomResourceDefinition %s: %s converts its custom resources, so it can read and change those of all namespaces", d.have.Name, by)}
 }
 
-// change returns the Verdict that changes the observed definition to that of the step, as far as the plan may change
+// change returns the Decision that changes the observed definition to that of the step, as far as the plan may change
 // it.
-func (d definition) change() Verdict {
+func (d definition) change() Decision {
 	w, have := d.w, d.have
 	after := have.DeepCopy()
-	after.Labels, _ = olmcore.MergeLabels(after.Labels, d.desired.Labels)
-	after.Annotations, _ = olmcore.MergeLabels(after.Annotations, d.desired.Annotations)
+	after.Labels, _ = olmcore.MergeMaps(after.Labels, d.desired.Labels)
+	after.Annotations, _ = olmcore.MergeMaps(after.Annotations, d.desired.Annotations)
 	after.Spec = *d.desired.Spec.DeepCopy()
 	if d.convertedByOthers() {
 		after.Spec.Conversion = have.Spec.Conversion.DeepCopy()
@@ -352,9 +352,9 @@ func (d definition) takes(after *apiextensionsv1.CustomResourceDefinition) strin
 // mayServe decides whether a plan may write the versions of the definition after. A plan that runs as a ServiceAccount
 // may not serve an additional version in an API group that another operator serves. The Outcome is Pending if the write
 // is allowed.
-func (d definition) mayServe(after *apiextensionsv1.CustomResourceDefinition) Verdict {
+func (d definition) mayServe(after *apiextensionsv1.CustomResourceDefinition) Decision {
 	if !d.w.isConfined() {
-		return Verdict{}
+		return Decision{}
 	}
 	for _, version := range after.Spec.Versions {
 		old := versionOf(d.have, version.Name)
@@ -362,7 +362,7 @@ func (d definition) mayServe(after *apiextensionsv1.CustomResourceDefinition) Ve
 			return d.mayAddToGroup(fmt.Sprintf("CustomResourceDefinition %s does not get version %s", d.have.Name, version.Name))
 		}
 	}
-	return Verdict{}
+	return Decision{}
 }
 
 // unsafe returns why a definition may not be changed to that of the step, regardless of its owners. It returns an empty

@@ -78,7 +78,7 @@ func isDeleted(kind string) Row {
 	return Row{When: []Test{{Field: "metadata.deletionTimestamp"}}, Status: Progressing, Reason: "Deleting", Message: "the " + kind + " is being deleted"}
 }
 
-func isTrue(condition v1alpha1.SubscriptionConditionType) Test {
+func whenTrue(condition v1alpha1.SubscriptionConditionType) Test {
 	return Test{Condition: string(condition), Status: "True"}
 }
 
@@ -93,24 +93,24 @@ func not(t Test) Test { t.Not = true; return t }
 var subscriptions = Table{v1alpha1.SubscriptionKind, []Row{
 	isDeleted(v1alpha1.SubscriptionKind),
 	{When: []Test{{Field: "spec.name", Not: true}}, Status: Degraded, Reason: "InvalidSpec", Message: "the Subscription names no package"},
-	{When: []Test{isTrue(v1alpha1.SubscriptionInstallPlanFailed)}, Status: Degraded, Reason: "InstallPlanFailed",
+	{When: []Test{whenTrue(v1alpha1.SubscriptionInstallPlanFailed)}, Status: Degraded, Reason: "InstallPlanFailed",
 		Message: "InstallPlan {status.installPlanRef.name} failed", Says: SaysCondition},
 	{When: []Test{not(isLatest), {Condition: pending, Status: "True", Reasons: []string{"RequiresApproval"}}}, Status: Suspended,
 		Reason: "RequiresApproval", Message: "InstallPlan {status.installPlanRef.name} waits for approval"},
 	{When: []Test{not(isLatest), {Condition: pending, Status: "True"}}, Status: Progressing, Reason: "InstallPlanPending",
 		Message: "InstallPlan {status.installPlanRef.name} installs {status.currentCSV}", Says: SaysCondition},
-	{When: []Test{isTrue(v1alpha1.SubscriptionResolutionFailed)}, Status: Degraded, Reason: "ResolutionFailed",
+	{When: []Test{whenTrue(v1alpha1.SubscriptionResolutionFailed)}, Status: Degraded, Reason: "ResolutionFailed",
 		Message: "the namespace cannot be resolved", Says: SaysCondition, Passes: true},
-	{When: []Test{isTrue(v1alpha1.SubscriptionBundleUnpackFailed)}, Status: Degraded, Reason: "BundleUnpackFailed",
+	{When: []Test{whenTrue(v1alpha1.SubscriptionBundleUnpackFailed)}, Status: Degraded, Reason: "BundleUnpackFailed",
 		Message: "a bundle cannot be unpacked", Says: SaysCondition, Passes: true},
-	{When: []Test{isTrue(v1alpha1.SubscriptionBundleUnpacking)}, Status: Progressing, Reason: "BundleUnpacking",
+	{When: []Test{whenTrue(v1alpha1.SubscriptionBundleUnpacking)}, Status: Progressing, Reason: "BundleUnpacking",
 		Message: "bundles are being unpacked", Says: SaysCondition},
 	{When: []Test{{Field: "status.state", In: []string{v1alpha1.SubscriptionStateFailed}}}, Status: Degraded, Reason: "UpgradeFailed",
 		Message: "{status.currentCSV} could not be installed"},
 	{When: []Test{isLatest, {Field: "status.installedCSV"}}, Status: Healthy, Reason: "Installed", Message: "{status.installedCSV} is installed"},
-	{When: []Test{isTrue(v1alpha1.SubscriptionInstallPlanMissing)}, Status: Progressing, Reason: "InstallPlanMissing",
+	{When: []Test{whenTrue(v1alpha1.SubscriptionInstallPlanMissing)}, Status: Progressing, Reason: "InstallPlanMissing",
 		Message: "the InstallPlan was deleted", Says: SaysCondition},
-	{When: []Test{isTrue(v1alpha1.SubscriptionCatalogSourcesUnhealthy)}, Status: Progressing, Reason: "CatalogSourcesUnhealthy",
+	{When: []Test{whenTrue(v1alpha1.SubscriptionCatalogSourcesUnhealthy)}, Status: Progressing, Reason: "CatalogSourcesUnhealthy",
 		Message: "catalogs are not available", Says: SaysCondition},
 	{When: []Test{{Field: "status.currentCSV"}}, Status: Progressing, Reason: "UpgradePending", Message: "{status.currentCSV} is being installed"},
 	{Status: Progressing, Reason: "Resolving", Message: "the namespace has to be resolved"},

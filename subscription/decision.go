@@ -16,9 +16,9 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Verdict is the decision about one Subscription, with the facts that explain it. The caller must not change the
-// objects that a Verdict references.
-type Verdict struct {
+// Decision is the decision about one Subscription, with the facts that explain it. The caller must not change the
+// objects that a Decision references.
+type Decision struct {
 	// Subscription is the observed Subscription.
 	Subscription *v1alpha1.Subscription
 	// Plan is the state of the InstallPlan that the Subscription should reference.
@@ -43,7 +43,7 @@ type Verdict struct {
 }
 
 // Update returns the action that writes Status to the Subscription.
-func (v *Verdict) Update(now time.Time, why olmcore.Cause) olmcore.UpdateStatus {
+func (v *Decision) Update(now time.Time, why olmcore.Cause) olmcore.UpdateStatus {
 	after := v.Subscription.DeepCopy()
 	v.Status.DeepCopyInto(&after.Status)
 	after.Status.LastUpdated = metav1.NewTime(relation.Latest(v.Subscription.Status.LastUpdated.Time, olmcore.Timestamp(now).Time))
@@ -52,7 +52,7 @@ func (v *Verdict) Update(now time.Time, why olmcore.Cause) olmcore.UpdateStatus 
 
 // result returns the Result for Reconcile. ReasonDeprecationUnknown explains a status that cannot be improved, so
 // it is only reported together with a write.
-func (v *Verdict) result() olmcore.Result {
+func (v *Decision) result() olmcore.Result {
 	r := v.Result
 	if !v.Writes {
 		explains := func(d olmcore.Diagnostic) bool { return d.Reason == ReasonDeprecationUnknown }
@@ -85,7 +85,7 @@ type draft struct {
 
 // judge decides about one Subscription. The steps have a fixed order, because each one reads the decisions
 // of the earlier ones.
-func judge(n *namespace, s *v1alpha1.Subscription) Verdict {
+func judge(n *namespace, s *v1alpha1.Subscription) Decision {
 	past, result := n.plans.Recall(s, planhistory.History(n.histories[s.UID]))
 	f := &facts{n: n, sub: s, past: past}
 	d := draft{status: s.Status, result: result}
@@ -186,9 +186,9 @@ func checkSpec(f *facts, d draft) draft {
 	return d
 }
 
-// leaveAlone returns the Verdict that changes nothing.
-func leaveAlone(f *facts, d draft) Verdict {
-	return Verdict{
+// leaveAlone returns the Decision that changes nothing.
+func leaveAlone(f *facts, d draft) Decision {
+	return Decision{
 		Subscription: f.sub, Status: d.status, Waits: true, Result: d.result,
 		Plan: PlanState{
 			Stage: StageUnknown, Shown: StageUnknown, Recorded: f.past.Shown, RecordedAt: f.past.ShownSince, Outlived: f.past.Outlived,
@@ -250,9 +250,9 @@ func (d draft) mirrors(f *facts) bool {
 	return relation.Mirrors(f.sub.Status.Install, d.status.InstallPlanRef)
 }
 
-// conclude returns the Verdict.
-func conclude(f *facts, d draft, history *planhistory.Report, conditions *conditionChanges) Verdict {
-	v := Verdict{
+// conclude returns the Decision.
+func conclude(f *facts, d draft, history *planhistory.Report, conditions *conditionChanges) Decision {
+	v := Decision{
 		Subscription: f.sub, Plan: PlanState(d.plan.State), CSV: d.csv, Status: d.status, Kept: conditions.kept, Result: d.result,
 	}
 	v.Plan.Shown = history.Shown
