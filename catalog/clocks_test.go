@@ -34,7 +34,7 @@ func TestManagersWithDifferentClocksConverge(t *testing.T) {
 		steps := w.steps()
 		delete(steps, "clock is set")
 		t.Repeat(steps)
-		w.Recover()
+		w.Faults().Clear()
 		// An interval that is not longer than the difference is over at once for one of the two.
 		require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) {
 			if cs.Spec.UpdateStrategy != nil {
@@ -102,7 +102,7 @@ func TestStatusWrittenWithAFasterClockIsKept(t *testing.T) {
 				}
 				require.NoError(t, olmcore.Run(context.Background(), w.Cluster, answer(t, input(0)).Actions))
 				pod := w.input(t).Pods.Items[0]
-				require.NoError(t, w.FailNode(pod.Spec.NodeName))
+				require.NoError(t, w.Node(pod.Spec.NodeName).Fail())
 				require.NoError(t, w.Cluster.RunFor(41*time.Second)) // it is unreachable for a second
 				require.NoError(t, w.Cluster.Delete(olmcore.RefOf(pod).Unversioned()))
 				for range rounds {
@@ -127,10 +127,10 @@ func TestManagersWithDifferentClocksAgreeOnTheNewestContent(t *testing.T) {
 			cs := cool()
 			cs.Spec.Image = image
 			w := newWorld(t, catalog.Config{Replicas: 3}, cs)
-			require.NoError(t, w.AddNode("c", nil))
+			require.NoError(t, w.Node("c").Create(nil))
 			w.run(t, 0)
-			require.NoError(t, w.Drain("b"))
-			w.SetImage(image, "sha256:"+strings.Repeat("1", 64))
+			require.NoError(t, w.Node("b").Drain())
+			w.Image(image).SetDigest("sha256:" + strings.Repeat("1", 64))
 			clocks := invariant.TwoClocks{
 				Cluster: w.Cluster, Rounds: clockRounds, Ahead: ahead,
 				Managers: [2][]fake.Controller{{controller(w.config)}, {controller(w.config)}},

@@ -80,7 +80,7 @@ func (h *graceHistory) makeRoom(t require.TestingT) {
 	}
 	h.full = false
 	for _, name := range []string{"a", "b", "c", "d"} {
-		require.NoError(t, h.Uncordon(name))
+		require.NoError(t, h.Node(name).Uncordon())
 	}
 	h.run(t, 0)
 	require.Equal(t, h.replicas, catalog.Assess(gathered(t, h.world)).Ready, "there is room, and it does not serve")
@@ -91,14 +91,14 @@ func graceWorld(t require.TestingT, config catalog.Config, full bool) *world {
 	c := fake.NewCluster(start)
 	c.AutoCreateNamespaces = true
 	for _, node := range []string{"a", "b", "c", "d"} {
-		require.NoError(t, c.AddNode(node, nil))
+		require.NoError(t, c.Node(node).Create(nil))
 	}
 	require.NoError(t, c.Create(cool()))
 	w := &world{Cluster: c, Driver: &fake.Driver{Cluster: c, Controllers: []fake.Controller{controller(config)}}, config: config}
 	require.NoError(t, w.Driver.RunFor(context.Background(), 0))
 	if full {
 		for _, node := range []string{"a", "b", "c", "d"} {
-			require.NoError(t, c.Cordon(node))
+			require.NoError(t, c.Node(node).Cordon())
 		}
 	}
 	return w
@@ -128,9 +128,9 @@ func TestFlappingNodeCausesFewReplacements(t *testing.T) {
 			if !short {
 				silence = rapid.IntRange(71, 300).Draw(t, "long silence")
 			}
-			require.NoError(t, w.FailNode(node))
+			require.NoError(t, w.Node(node).Fail())
 			run(time.Duration(silence) * time.Second)
-			require.NoError(t, w.HealNode(node))
+			require.NoError(t, w.Node(node).Heal())
 			run(time.Duration(rapid.IntRange(1, 300).Draw(t, "pause")) * time.Second)
 		}
 		at, what := podWrites(w, from)

@@ -54,7 +54,7 @@ func newWorld(t testing.TB, config catalog.Config, cs *v1alpha1.CatalogSource) *
 	c := fake.NewCluster(start)
 	c.AutoCreateNamespaces = true
 	for _, node := range []string{"a", "b"} {
-		require.NoError(t, c.AddNode(node, nil))
+		require.NoError(t, c.Node(node).Create(nil))
 	}
 	require.NoError(t, c.Create(cs))
 	return &world{Cluster: c, Driver: &fake.Driver{Cluster: c, Controllers: []fake.Controller{controller(config)}}, config: config}
@@ -281,7 +281,7 @@ func (h *graceHistory) silence(t *rapid.T) {
 	hosts := slices.ContainsFunc(gathered(t, h.world).Pods.Items, func(p *corev1.Pod) bool { return p.Spec.NodeName == node })
 	length := seconds(t, 1, 400, "silence")
 	from := len(h.Events)
-	require.NoError(t, h.FailNode(node))
+	require.NoError(t, h.Node(node).Fail())
 	failed := h.Cluster.Now()
 	h.run(t, min(length, 40*time.Second))
 	since, silent := unknownSince(t, h.world, node)
@@ -303,7 +303,7 @@ func (h *graceHistory) silence(t *rapid.T) {
 	} else {
 		require.Empty(t, what, "within the grace, or without a Pod")
 	}
-	require.NoError(t, h.HealNode(node))
+	require.NoError(t, h.Node(node).Heal())
 	h.run(t, 10*time.Minute)
 	at, what = podWrites(h.world, from)
 	if !acts {

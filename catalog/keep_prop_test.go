@@ -48,7 +48,7 @@ func drawPair(t *rapid.T) *pairWorld {
 	w.AutoCreateNamespaces = true
 	w.config.Replicas = rapid.IntRange(1, 2).Draw(t, "replicas")
 	for _, node := range []string{"a", "b", "c"} {
-		require.NoError(t, w.AddNode(node, nil))
+		require.NoError(t, w.Node(node).Create(nil))
 	}
 	cs := cool()
 	if rapid.Bool().Draw(t, "polls") {
@@ -148,7 +148,7 @@ func (w *pairWorld) steps() map[string]func(*rapid.T) {
 			require.NoError(t, w.annotate("olmcore/replicas", replicas))
 		},
 		"tag moves": func(t *rapid.T) {
-			w.SetImage(image(t), fmt.Sprintf("sha256:%064d", rapid.IntRange(1, 3).Draw(t, "digest")))
+			w.Image(image(t)).SetDigest(fmt.Sprintf("sha256:%064d", rapid.IntRange(1, 3).Draw(t, "digest")))
 		},
 		"tenant": w.attack,
 		"surplus": func(t *rapid.T) {

@@ -185,7 +185,7 @@ func TestAFailedRecordIsWrittenAgain(t *testing.T) {
 	w := newWorld(t, catalog.Config{}, cool())
 	w.run(t, time.Hour)
 	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.Image = "quay.io/example/catalog:v2" }))
-	w.Cluster.Inject(fake.Fault{Verb: olmcore.VerbUpdate, Kind: v1alpha1.CatalogSourceKind, Nth: 1, Mode: fake.FailWithoutEffect})
+	w.Cluster.Faults().Inject(fake.Fault{Verb: olmcore.VerbUpdate, Kind: v1alpha1.CatalogSourceKind, Nth: 1, Mode: fake.FailWithoutEffect})
 	w.run(t, time.Hour)
 	require.Equal(t, catalog.StateServing, catalog.Assess(w.input(t)).State)
 	require.Len(t, w.input(t).Pods.Items, 1)

@@ -26,12 +26,12 @@ func TestEveryActionMayBeLostOrRepeated(t *testing.T) {
 	for name, prepare := range map[string]func(*world) error{
 		"nothing exists": func(*world) error { return nil },
 		"the node is lost": func(w *world) error {
-			return after(w, time.Minute, func() error { return w.FailNode("a") }, 75*time.Second)
+			return after(w, time.Minute, func() error { return w.Node("a").Fail() }, 75*time.Second)
 		},
 		"the node is gone": func(w *world) error {
-			return after(w, time.Minute, func() error { return w.RemoveNode("a") }, 40*time.Second)
+			return after(w, time.Minute, func() error { return w.Node("a").Delete() }, 40*time.Second)
 		},
-		"the node is drained": func(w *world) error { return after(w, time.Minute, func() error { return w.Drain("a") }, 0) },
+		"the node is drained": func(w *world) error { return after(w, time.Minute, func() error { return w.Node("a").Drain() }, 0) },
 		"the spec has changed": func(w *world) error {
 			return after(w, time.Minute, func() error {
 				return fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.Image = "quay.io/example/catalog:v2" })
@@ -39,7 +39,7 @@ func TestEveryActionMayBeLostOrRepeated(t *testing.T) {
 		},
 		"a poll finds newer content": func(w *world) error {
 			return after(w, time.Minute, func() error {
-				w.SetImage("quay.io/example/catalog:v1", "sha256:"+strings.Repeat("2", 64))
+				w.Image("quay.io/example/catalog:v1").SetDigest("sha256:" + strings.Repeat("2", 64))
 				return fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.UpdateStrategy = polling("15m") })
 			}, 15*time.Minute)
 		},

@@ -67,6 +67,11 @@ type nodeClass struct {
 	Phrase string
 }
 
+// LosesPods reports whether the Pods of a Node in the state are lost, at once or after a grace period.
+func (s NodeState) LosesPods() bool {
+	return slices.ContainsFunc(nodeClasses, func(c nodeClass) bool { return c.State == s && c.LostReason != "" })
+}
+
 // nodeClasses is the table. The first row that matches is the state of a Node, and the last row matches every Node.
 var nodeClasses = []nodeClass{{
 	State: NodeUnassigned, Matches: func(n podNode) bool { return n.pod.Spec.NodeName == "" },

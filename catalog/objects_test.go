@@ -166,7 +166,7 @@ func TestPodDisruptionBudgetFollowsTheReplicas(t *testing.T) {
 			require.Equal(t, metav1.ConditionTrue, condition.Status, "three Pods on the only two nodes are as spread as can be")
 		}
 	}
-	require.NoError(t, w.AddNode("c", nil))
+	require.NoError(t, w.Node("c").Create(nil))
 	spread := slices.IndexFunc(catalog.Assess(w.input(t)).Conditions, func(c metav1.Condition) bool { return c.Reason == catalog.ReasonCoLocated })
 	require.GreaterOrEqual(t, spread, 0)
 	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Annotations = nil }))
@@ -297,10 +297,10 @@ func TestLeftoversOfAFormerSourceTypeAreDeleted(t *testing.T) {
 		"NetworkPolicy cool-grpc-server", "NetworkPolicy cool-unpack-bundles", "Role cool-configmap-reader",
 		"RoleBinding cool-server-configmap-reader", "Service cool", "ServiceAccount cool-configmap-server",
 	}, kinds(w))
-	w.BreakImage("quay.io/example/catalog:v1", "")
+	w.Image("quay.io/example/catalog:v1").Break("")
 	require.Contains(t, change(w, func(s *v1alpha1.CatalogSourceSpec) { *s = cool().Spec }), "Role cool-configmap-reader", "the old Pod serves on")
 	require.Equal(t, catalog.ReasonRegistryServing, catalog.Assess(w.input(t)).Conditions[0].Reason)
-	w.HealImage("quay.io/example/catalog:v1")
+	w.Image("quay.io/example/catalog:v1").Heal()
 	require.Equal(t, []string{"NetworkPolicy cool-grpc-server", "NetworkPolicy cool-unpack-bundles", "Service cool", "ServiceAccount cool"},
 		change(w, func(*v1alpha1.CatalogSourceSpec) {}))
 	require.Contains(t, change(w, func(s *v1alpha1.CatalogSourceSpec) { *s = mapped().Spec }), "ServiceAccount cool-configmap-server")

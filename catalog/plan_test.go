@@ -437,7 +437,7 @@ func TestAPodWithoutItsLabelsIsReplaced(t *testing.T) {
 				requireSameAnswer(t, w)
 			}
 			w.run(t, time.Minute)
-			require.NoError(t, w.FailNode(map[string]string{"a": "b", "b": "a"}[servesOn(t, w)]))
+			require.NoError(t, w.Node(map[string]string{"a": "b", "b": "a"}[servesOn(t, w)]).Fail())
 			w.run(t, 2*time.Minute)
 			a := catalog.Assess(w.input(t))
 			require.Equal(t, catalog.ReasonAsExpected, a.Conditions[2].Reason, a.Conditions[2].Message)
@@ -516,7 +516,7 @@ func TestPodsStayIfEveryNodeIsOutOfService(t *testing.T) {
 	w := newWorld(t, catalog.Config{}, cs)
 	w.run(t, time.Hour)
 	for _, node := range []string{"a", "b"} {
-		require.NoError(t, w.TaintNode(node, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}))
+		require.NoError(t, w.Node(node).Taint(corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}))
 	}
 	created := 0
 	w.Cluster.Authorize = func(_ *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {

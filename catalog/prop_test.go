@@ -61,7 +61,7 @@ func drawWorld(t *rapid.T) *stormyWorld {
 		ForceDelete: rapid.SampledFrom([]catalog.ForceDeletePolicy{"", "", catalog.ForceDeleteNever, catalog.ForceDeleteNodeGone}).Draw(t, "force delete"),
 	}
 	for _, node := range w.nodes {
-		require.NoError(t, w.AddNode(node, nil))
+		require.NoError(t, w.Node(node).Create(nil))
 	}
 	cs := cool()
 	if rapid.Bool().Draw(t, "polls") {
@@ -99,12 +99,12 @@ func (w *stormyWorld) outage(t *rapid.T) {
 		return
 	}
 	node := rapid.SampledFrom(pods).Draw(t, "whose node").Spec.NodeName
-	if err := w.FailNode(node); err != nil {
+	if err := w.Node(node).Fail(); err != nil {
 		return // the Pod is on none, or that is gone
 	}
 	w.wait(t)
 	if rapid.Bool().Draw(t, "returns") {
-		require.NoError(t, w.HealNode(node))
+		require.NoError(t, w.Node(node).Heal())
 		w.wait(t)
 	}
 }
@@ -113,7 +113,7 @@ func (w *stormyWorld) outage(t *rapid.T) {
 func (w *stormyWorld) update(t *rapid.T) {
 	cs, err := olmcore.Get[*v1alpha1.CatalogSource](context.Background(), w.Cluster, "olm", "cool")
 	require.NoError(t, err)
-	w.SetImage(cs.Spec.Image, fmt.Sprintf("sha256:%064d", rapid.IntRange(1, 3).Draw(t, "digest")))
+	w.Image(cs.Spec.Image).SetDigest(fmt.Sprintf("sha256:%064d", rapid.IntRange(1, 3).Draw(t, "digest")))
 	require.NoError(t, w.RunFor(20*time.Minute))
 	w.wait(t)
 }
@@ -177,15 +177,15 @@ func (w *stormyWorld) steps() map[string]func(*rapid.T) {
 		"settle":       func(t *rapid.T) { require.NoError(t, w.Settle()) },
 		"step":         func(*rapid.T) { w.Step() },
 		"time":         w.letTimePass,
-		"node fails":   node(w.FailNode),
-		"node unready": node(func(n string) error { return w.NotReadyNode(n, "") }),
-		"node heals":   node(w.HealNode),
-		"node goes":    node(w.RemoveNode),
-		"node comes":   node(func(n string) error { return w.AddNode(n, nil) }),
-		"node drains":  node(func(n string) error { _ = w.Drain(n); return nil }), // a budget may forbid it
-		"node opens":   node(w.Uncordon),
+		"node fails":   node(func(n string) error { return w.Node(n).Fail() }),
+		"node unready": node(func(n string) error { return w.Node(n).SetNotReady("") }),
+		"node heals":   node(func(n string) error { return w.Node(n).Heal() }),
+		"node goes":    node(func(n string) error { return w.Node(n).Delete() }),
+		"node comes":   node(func(n string) error { return w.Node(n).Create(nil) }),
+		"node drains":  node(func(n string) error { _ = w.Node(n).Drain(); return nil }), // a budget may forbid it
+		"node opens":   node(func(n string) error { return w.Node(n).Uncordon() }),
 		"node is off": node(func(n string) error {
-			return w.TaintNode(n, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})
+			return w.Node(n).Taint(corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})
 		}),
 		"pod deleted":  pod(func(t *rapid.T, p *corev1.Pod) { require.NoError(t, w.Delete(olmcore.RefOf(p))) }),
 		"pod ends":     pod(w.finish),
@@ -230,11 +230,11 @@ func (w *stormyWorld) steps() map[string]func(*rapid.T) {
 			require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Status = v1alpha1.CatalogSourceStatus{} }))
 		},
 		"image breaks": func(t *rapid.T) {
-			w.BreakImage(image(t), rapid.SampledFrom([]string{"", fake.CrashLoopBackOff, fake.NeverReady}).Draw(t, "how"))
+			w.Image(image(t)).Break(rapid.SampledFrom([]string{"", fake.CrashLoopBackOff, fake.NeverReady}).Draw(t, "how"))
 		},
-		"image heals": func(t *rapid.T) { w.HealImage(image(t)) },
+		"image heals": func(t *rapid.T) { w.Image(image(t)).Heal() },
 		"tag moves": func(t *rapid.T) {
-			w.SetImage(image(t), fmt.Sprintf("sha256:%064d", rapid.IntRange(1, 3).Draw(t, "digest")))
+			w.Image(image(t)).SetDigest(fmt.Sprintf("sha256:%064d", rapid.IntRange(1, 3).Draw(t, "digest")))
 		},
 		"fault": w.fault,
 	}
@@ -307,7 +307,7 @@ func (w *stormyWorld) changeSpec(t *rapid.T) {
 }
 
 func (w *stormyWorld) fault(t *rapid.T) {
-	w.Inject(fake.Fault{
+	w.Faults().Inject(fake.Fault{
 		Nth:  rapid.IntRange(1, 3).Draw(t, "nth"),
 		Mode: rapid.SampledFrom([]fake.FaultMode{fake.FailWithoutEffect, fake.FailAfterEffect, fake.Conflict}).Draw(t, "mode"),
 	})
@@ -384,18 +384,18 @@ func (w *stormyWorld) mend(t *rapid.T) {
 
 // heal ends all failures, and checks that as many Pods as configured serve one content and that nothing else is left.
 func (w *stormyWorld) heal(t *rapid.T) {
-	w.Recover()
+	w.Faults().Clear()
 	for _, view := range w.views {
 		view.Close()
 	}
 	for _, node := range w.nodes {
-		_ = w.AddNode(node, nil)
-		require.NoError(t, w.HealNode(node))
-		require.NoError(t, w.Uncordon(node))
-		require.NoError(t, w.UntaintNode(node, corev1.TaintNodeOutOfService))
+		_ = w.Node(node).Create(nil)
+		require.NoError(t, w.Node(node).Heal())
+		require.NoError(t, w.Node(node).Uncordon())
+		require.NoError(t, w.Node(node).Untaint(corev1.TaintNodeOutOfService))
 	}
 	for i := range 3 {
-		w.HealImage(fmt.Sprintf("quay.io/example/catalog:v%d", i+1))
+		w.Image(fmt.Sprintf("quay.io/example/catalog:v%d", i+1)).Heal()
 	}
 	w.mend(t)
 	d := &fake.Driver{Cluster: w.Cluster, Controllers: []fake.Controller{controller(w.config)}}

@@ -41,7 +41,7 @@ func withWebhook(t *testing.T) *fake.Cluster {
 	t.Helper()
 	c := fake.NewCluster(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
-	require.NoError(t, c.AddNode("a", nil))
+	require.NoError(t, c.Node("a").Create(nil))
 	require.NoError(t, c.Create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "all"}}))
 	v := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "cool.v1"}}
 	v.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}}

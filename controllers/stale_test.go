@@ -30,13 +30,15 @@ func TestAStalePodListNeverCostsTheLastPod(t *testing.T) {
 		cached func(schema.GroupVersionKind, string) bool
 	}{
 		"the node was not ready for a moment, and writes are waited for": {flap, cached},
-		"the node is not ready, and writes are not waited for":           {func(c *fake.Cluster, name string) error { return c.NotReadyNode(name, "") }, nil},
+		"the node is not ready, and writes are not waited for": {func(c *fake.Cluster, name string) error {
+			return c.Node(name).SetNotReady("")
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := fake.NewCluster(noon)
 			c.AutoCreateNamespaces = true
-			require.NoError(t, c.AddNode("a", nil))
-			require.NoError(t, c.AddNode("b", nil))
+			require.NoError(t, c.Node("a").Create(nil))
+			require.NoError(t, c.Node("b").Create(nil))
 			require.NoError(t, c.Create(&v1alpha1.CatalogSource{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "community", Annotations: map[string]string{"olmcore/replicas": "2"}},
 				Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "quay.io/example/catalog:v1"},

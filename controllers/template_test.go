@@ -41,7 +41,7 @@ func TestImageTemplatesAreResolved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := fake.NewCluster(noon)
 			c.AutoCreateNamespaces = true
-			require.NoError(t, c.AddNode("a", nil))
+			require.NoError(t, c.Node("a").Create(nil))
 			cs := &v1alpha1.CatalogSource{ObjectMeta: named("community"), Spec: v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: plain}}
 			if tt.template != "" {
 				cs.Annotations = map[string]string{"olm.catalogImageTemplate": tt.template}

@@ -169,7 +169,7 @@ func TestUpgradesKeepAVersionRunning(t *testing.T) {
 					break
 				}
 				if rapid.IntRange(0, 3).Draw(t, "lost") == 0 {
-					c.Inject(fake.Fault{Mode: fake.FailWithoutEffect, Nth: rapid.IntRange(1, 3).Draw(t, "nth")})
+					c.Faults().Inject(fake.Fault{Mode: fake.FailWithoutEffect, Nth: rapid.IntRange(1, 3).Draw(t, "nth")})
 				}
 				_, err := d.Round(ctx)
 				require.NoError(t, err)
@@ -177,7 +177,7 @@ func TestUpgradesKeepAVersionRunning(t *testing.T) {
 				require.NoError(t, c.RunFor(time.Second))
 			}
 		}
-		c.Recover()
+		c.Faults().Clear()
 		for range 40 {
 			_, err := d.Round(ctx)
 			require.NoError(t, err)

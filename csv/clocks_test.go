@@ -47,7 +47,7 @@ func TestManagersWithDifferentClocksAgreeOnCSVs(t *testing.T) {
 					require.NoError(t, err)
 				}
 			}
-			h.c.Recover()
+			h.c.Faults().Clear()
 			for range rapid.IntRange(1, 3).Draw(t, "pauses") {
 				require.NoError(t, clocks.Agree(context.Background()), "%v", phases(csvs(h.c)))
 				require.NoError(t, h.c.RunFor(rapid.SampledFrom(clockPauses).Draw(t, "pause")))
@@ -76,7 +76,7 @@ func TestManagersWithDifferentClocksAgreeOnWaitingSuccessor(t *testing.T) {
 				_, err := d.Round(t.Context())
 				require.NoError(t, err)
 			}
-			c.BreakDeployment("ns", "cool", "crash-looping")
+			c.Deployment("ns", "cool").Break("crash-looping")
 			require.NoError(t, c.RunFor(270*time.Second)) // no manager runs, so that cool.v1 is Installing late
 			require.NoError(t, c.Create(fromFiles("rbac-v2.yaml", "v2.yaml")...))
 

@@ -88,7 +88,7 @@ func TestSucceededVersionConvertsItsCRD(t *testing.T) {
 				require.NoError(t, cluster.Create(crd))
 			}
 			require.NoError(t, driver.RunFor(ctx, 10*time.Minute))
-			require.NoError(t, cluster.CheckServing())
+			require.NoError(t, cluster.Serving().Check())
 			if !row.isMarked {
 				require.NoError(t, fake.Edit(cluster, "", "cools.example.com", func(crd *apiextensionsv1.CustomResourceDefinition) {
 					delete(crd.Annotations, "olmcore/converted-by")
@@ -123,7 +123,7 @@ func TestSucceededVersionConvertsItsCRD(t *testing.T) {
 			require.True(t, isDeleted)
 			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1"))
 			require.Equal(t, succeeded, fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v2").Status.Phase)
-			require.NoError(t, cluster.CheckServing(), "%s", fake.Format(driver.Events))
+			require.NoError(t, cluster.Serving().Check(), "%s", fake.Format(driver.Events))
 		})
 	}
 }

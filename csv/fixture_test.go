@@ -442,7 +442,7 @@ func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller
 func newWorld(config csv.Config) (*fake.Cluster, *fake.Driver) {
 	c := fake.NewCluster(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
-	if err := c.AddNode("node", nil); err != nil {
+	if err := c.Node("node").Create(nil); err != nil {
 		panic(err)
 	}
 	return c, &fake.Driver{Cluster: c, Controllers: controllers(config)}

@@ -199,16 +199,16 @@ func (h *history) step(t *rapid.T) {
 		}
 	case 12: // the operator breaks, or recovers
 		if rapid.Bool().Draw(t, "breaks") {
-			h.c.BreakDeployment("ns", "cool", "crash-looping")
+			h.c.Deployment("ns", "cool").Break("crash-looping")
 		} else {
-			h.c.HealDeployment("ns", "cool")
+			h.c.Deployment("ns", "cool").Heal()
 		}
 	case 14: // something is held by a finalizer that stays
 		h.wedge(t)
 	case 13: // a Subscription says what it has installed, or goes
 		h.subscribe(t)
 	case 6:
-		h.c.Inject(fake.Fault{
+		h.c.Faults().Inject(fake.Fault{
 			Mode: rapid.SampledFrom([]fake.FaultMode{fake.FailWithoutEffect, fake.FailAfterEffect, fake.Conflict, fake.Crash}).Draw(t, "fault"),
 			Nth:  rapid.IntRange(1, 5).Draw(t, "nth"),
 		})
@@ -339,8 +339,8 @@ func TestRandomHistoriesLeaveNothingBehind(t *testing.T) {
 			}
 		}
 		clear(h.forbidden)
-		h.c.Recover()
-		h.c.HealDeployment("ns", "cool")
+		h.c.Faults().Clear()
+		h.c.Deployment("ns", "cool").Heal()
 		require.NoError(t, h.d.RunUntilIdle(ctx, 2*time.Hour))
 		require.NoError(t, h.c.RunFor(time.Second))
 		require.NoError(t, h.c.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "newcomer"}})) // permissions changed

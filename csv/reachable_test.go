@@ -77,16 +77,16 @@ func TestWebhooksAndAPIsStayReachable(t *testing.T) {
 			require.NoError(t, d.RunFor(ctx, 10*time.Minute))
 			status := fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "cool.v1").Status
 			require.Equal(t, csvtest.Succeeded, status.Phase, status.Message)
-			require.NoError(t, c.CheckServing())
+			require.NoError(t, c.Serving().Check())
 
 			secret := func() string {
 				return string(fake.Find[*corev1.Secret](c, "ns", "cool-service-cert").Data["tls.crt"])
 			}
 			before := secret()
-			c.Webhooks = c.Serving(nil)
+			c.Webhooks = c.Serving().Webhooks(nil)
 			var gaps []string
 			look := func(before string) {
-				if err := c.CheckServing(); err != nil {
+				if err := c.Serving().Check(); err != nil {
 					gaps = append(gaps, fmt.Sprintf("%s, before %s: %v", c.Now().Format(time.TimeOnly), before, err))
 				}
 			}

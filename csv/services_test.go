@@ -272,7 +272,7 @@ func TestDeletedServingObjectsAreCreatedAgain(t *testing.T) {
 		mended++
 		t.Run(olmcore.KeyOf(o).String(), func(t *testing.T) {
 			cluster, driver := install(t, called("cool.v1", 1))
-			require.NoError(t, cluster.CheckServing())
+			require.NoError(t, cluster.Serving().Check())
 			ref := refOf(o)
 			ref.UID = "" // each cluster is another one
 			require.NoError(t, cluster.Delete(ref))
@@ -281,7 +281,7 @@ func TestDeletedServingObjectsAreCreatedAgain(t *testing.T) {
 			require.NoError(t, driver.Settle(context.Background()))
 			live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
 			require.Equal(t, succeeded, live.Status.Phase, "%s\n%s", live.Status.Message, fake.Format(driver.Events))
-			require.NoError(t, cluster.CheckServing())
+			require.NoError(t, cluster.Serving().Check())
 		})
 	}
 	require.GreaterOrEqual(t, mended, 10)

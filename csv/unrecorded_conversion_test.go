@@ -104,7 +104,7 @@ func TestConversionSetByOLMIsKept(t *testing.T) {
 	require.NoError(t, driver.RunFor(t.Context(), time.Hour))
 	at, _, message := statusOf(cluster)
 	require.Equal(t, succeeded, at, message)
-	require.NoError(t, cluster.CheckServing())
+	require.NoError(t, cluster.Serving().Check())
 	after := liveCRD(cluster)
 	require.NotEqual(t, before.Spec.Conversion.Webhook.ClientConfig.CABundle, after.Spec.Conversion.Webhook.ClientConfig.CABundle)
 	after = after.DeepCopy()

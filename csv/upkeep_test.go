@@ -76,7 +76,7 @@ func TestReplacingVersionRenewsItsCertificates(t *testing.T) {
 				row.later(cluster)
 				cluster.Advance(time.Minute)
 				require.NoError(t, driver.RunFor(ctx, 10*time.Minute))
-				require.NoError(t, cluster.CheckServing())
+				require.NoError(t, cluster.Serving().Check())
 			}
 			servesFor(t, cluster, driver)
 			require.Equal(t, replacing, phaseIn(cluster, "cool.v1"))
@@ -86,7 +86,7 @@ func TestReplacingVersionRenewsItsCertificates(t *testing.T) {
 			require.NoError(t, cluster.Create(definition("example.com", "Warm", "warms", "v1")))
 			for range 40 {
 				require.NoError(t, driver.RunFor(ctx, time.Minute))
-				require.NoError(t, cluster.CheckServing())
+				require.NoError(t, cluster.Serving().Check())
 			}
 			require.Equal(t, succeeded, phaseIn(cluster, "cool.v2"), "%s", fake.Format(driver.Events))
 			require.Equal(t, phaseName("gone"), phaseIn(cluster, "cool.v1"))
@@ -276,7 +276,7 @@ func servesFor(t *testing.T, cluster *fake.Cluster, driver *fake.Driver) {
 		for range 9 {
 			cluster.Advance(4 * time.Hour)
 			require.NoError(t, driver.RunFor(context.Background(), 5*time.Minute))
-			require.NoError(t, cluster.CheckServing())
+			require.NoError(t, cluster.Serving().Check())
 		}
 	}
 }
@@ -307,7 +307,7 @@ func TestManagersWithDifferentClocksAgreeOnCertificates(t *testing.T) {
 						kept++
 					}
 				}
-				require.NoError(t, w.cluster.CheckServing(), "%v", phases(csvs(w.cluster)))
+				require.NoError(t, w.cluster.Serving().Check(), "%v", phases(csvs(w.cluster)))
 			}
 		}
 	})

@@ -177,7 +177,7 @@ func TestUpgradeChainEndsWithItsHead(t *testing.T) {
 			require.NoError(t, c.Create(needs(v)[1:]...))
 			require.NoError(t, c.Create(v))
 			if rapid.Bool().Draw(t, "lost") {
-				c.Inject(fake.Fault{Mode: fake.FailWithoutEffect, Nth: rapid.IntRange(1, 6).Draw(t, "nth")})
+				c.Faults().Inject(fake.Fault{Mode: fake.FailWithoutEffect, Nth: rapid.IntRange(1, 6).Draw(t, "nth")})
 			}
 			for range rapid.IntRange(0, 4).Draw(t, "rounds") {
 				if !between {
@@ -436,7 +436,7 @@ func TestOperatorGroupMayChangeAtAnyTime(t *testing.T) {
 					require.NoError(t, ignoreExisting(cluster.Create(o)))
 				}
 			case 5:
-				cluster.Inject(fake.Fault{
+				cluster.Faults().Inject(fake.Fault{
 					Mode: rapid.SampledFrom([]fake.FaultMode{fake.FailWithoutEffect, fake.FailAfterEffect, fake.Conflict, fake.Crash}).Draw(t, "fault"),
 					Nth:  rapid.IntRange(1, 4).Draw(t, "nth"),
 				})
@@ -449,7 +449,7 @@ func TestOperatorGroupMayChangeAtAnyTime(t *testing.T) {
 				require.NoError(t, violation, "%s", fake.Format(driver.Events))
 			}
 		}
-		cluster.Recover()
+		cluster.Faults().Clear()
 		for _, g := range groupsOf(cluster) {
 			require.NoError(t, cluster.Delete(refOf(g)))
 		}
@@ -565,7 +565,7 @@ func TestPublishedCSVsSurviveDowntimeAtAnyTime(t *testing.T) {
 			disturb()
 		}
 		shared := len(live) == 2 && sharesAnAPI(live[0], live[1])
-		cluster.Recover()
+		cluster.Faults().Clear()
 		require.NoError(t, driver.RunUntilIdle(ctx, 2*time.Hour))
 		ready := 0
 		for _, c := range live {
@@ -583,7 +583,7 @@ func TestPublishedCSVsSurviveDowntimeAtAnyTime(t *testing.T) {
 			require.NoError(t, cluster.Delete(refOf(got)))
 			disturb()
 		}
-		cluster.Recover()
+		cluster.Faults().Clear()
 		require.NoError(t, driver.RunUntilIdle(ctx, 2*time.Hour))
 		for _, c := range live {
 			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](cluster, c.Namespace, c.Name))
@@ -596,7 +596,7 @@ func TestPublishedCSVsSurviveDowntimeAtAnyTime(t *testing.T) {
 func disturb(t *rapid.T, cluster *fake.Cluster, driver *fake.Driver) {
 	for range rapid.IntRange(0, 6).Draw(t, "rounds") {
 		if rapid.IntRange(0, 2).Draw(t, "fault") == 0 {
-			cluster.Inject(fake.Fault{
+			cluster.Faults().Inject(fake.Fault{
 				Mode: rapid.SampledFrom([]fake.FaultMode{fake.FailWithoutEffect, fake.FailAfterEffect, fake.Conflict, fake.Crash}).Draw(t, "mode"),
 				Nth:  rapid.IntRange(1, 3).Draw(t, "nth"),
 			})
@@ -691,7 +691,7 @@ func TestPublishedUpgradesSurviveDowntimeAtAnyTime(t *testing.T) {
 			require.NoError(t, cluster.Delete(refOf(live)))
 			disturb(t, cluster, driver)
 		}
-		cluster.Recover()
+		cluster.Faults().Clear()
 		require.NoError(t, driver.RunUntilIdle(ctx, 2*time.Hour))
 		require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", first.Name), "%s", fake.Format(driver.Events))
 		require.Empty(t, clusterObjectsOf(cluster, first))
@@ -706,7 +706,7 @@ func TestPublishedUpgradesSurviveDowntimeAtAnyTime(t *testing.T) {
 		}
 		require.NoError(t, cluster.Delete(refOf(live)))
 		disturb(t, cluster, driver)
-		cluster.Recover()
+		cluster.Faults().Clear()
 		require.NoError(t, driver.RunUntilIdle(ctx, 2*time.Hour))
 		require.Empty(t, csvs(cluster), "%s", fake.Format(driver.Events))
 		require.Empty(t, clusterObjectsOf(cluster, second))

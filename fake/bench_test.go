@@ -27,7 +27,7 @@ func BenchmarkRound(b *testing.B) {
 func benchmarkRound(b *testing.B, lagging bool) {
 	c := fake.NewCluster(start)
 	c.AutoCreateNamespaces = true
-	must(b, c.AddNode("a", nil), c.AddNode("b", nil))
+	must(b, c.Node("a").Create(nil), c.Node("b").Create(nil))
 	for i := range 5 {
 		must(b, c.Create(newPod(fmt.Sprintf("p%d", i)), configMap(fmt.Sprintf("cm%d", i)), deployment(fmt.Sprintf("d%d", i)),
 			&v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("s%d", i), Namespace: "ns"}, Spec: &v1alpha1.SubscriptionSpec{Package: "p"}},
@@ -72,7 +72,7 @@ func benchmarkRound(b *testing.B, lagging bool) {
 func BenchmarkPodLife(b *testing.B) {
 	c := fake.NewCluster(start)
 	c.AutoCreateNamespaces = true
-	must(b, c.AddNode("a", nil))
+	must(b, c.Node("a").Create(nil))
 	b.ReportAllocs()
 	for b.Loop() {
 		must(b, c.Create(newPod("p")), c.Settle(), c.Delete(refTo(newPod("p"))), c.Settle())

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/operator-framework/api/crds"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -22,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
@@ -151,7 +149,7 @@ func TestPodsGetTheTokenOfTheirAccount(t *testing.T) {
 
 func TestDeploymentsShowTheRevisionOfTheirTemplate(t *testing.T) {
 	c := newCluster(t)
-	require.NoError(t, c.AddNode("a", nil))
+	require.NoError(t, c.Node("a").Create(nil))
 	require.NoError(t, c.Create(deployment("d")))
 	shown := func() string {
 		require.NoError(t, c.Settle())
@@ -236,24 +234,6 @@ func TestWhatCannotBeChanged(t *testing.T) {
 	before := fake.Find[*corev1.Service](c, "ns", "s").Spec.ClusterIP
 	require.NoError(t, fake.Edit(c, "ns", "s", func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil }))
 	require.Equal(t, before, fake.Find[*corev1.Service](c, "ns", "s").Spec.ClusterIP, "an address that is left out stays")
-}
-
-func TestTheDefaultsOfOLMAreThoseOfItsCRDs(t *testing.T) {
-	found := 0
-	for _, crd := range []*apiextensionsv1.CustomResourceDefinition{
-		crds.CatalogSource(), crds.ClusterServiceVersion(), crds.InstallPlan(), crds.OLMConfig(),
-		crds.Operator(), crds.OperatorCondition(), crds.OperatorGroup(), crds.Subscription(),
-	} {
-		for _, v := range crd.Spec.Versions {
-			gvk := schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}
-			if v.Storage && v.Schema != nil {
-				want := fake.SchemaDefaults(v.Schema.OpenAPIV3Schema)
-				require.Equal(t, want, fake.OperatorDefaults(gvk), gvk)
-				found += len(want)
-			}
-		}
-	}
-	require.Greater(t, found, 50)
 }
 
 func TestATolerationThatIsThereIsKept(t *testing.T) {

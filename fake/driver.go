@@ -138,7 +138,7 @@ func (d *Driver) round(ctx context.Context) (again bool, err error) {
 	if d.memory == nil {
 		d.memory = map[driverKey]*keyMemory{}
 	}
-	before := d.Cluster.version
+	before := d.Cluster.store.Version()
 	for i := range d.Controllers {
 		more, err := d.runController(ctx, i)
 		if err != nil {
@@ -146,7 +146,7 @@ func (d *Driver) round(ctx context.Context) (again bool, err error) {
 		}
 		again = again || more
 	}
-	return again || d.Cluster.version != before, nil
+	return again || d.Cluster.store.Version() != before, nil
 }
 
 func (d *Driver) runController(ctx context.Context, index int) (again bool, err error) {
@@ -185,7 +185,7 @@ func compareKeys(a, b types.NamespacedName) int {
 }
 
 func (d *Driver) due(m *keyMemory, seen sight) bool {
-	return m.seen != seen || !m.deadline.IsZero() && !d.Cluster.now.Before(m.deadline)
+	return m.seen != seen || !m.deadline.IsZero() && !d.Cluster.Now().Before(m.deadline)
 }
 
 func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Reader, k driverKey) (again bool, err error) {
@@ -198,7 +198,7 @@ func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Re
 	if !d.due(m, seen) {
 		return false, nil
 	}
-	now, before := d.Cluster.now, d.Cluster.version
+	now, before := d.Cluster.Now(), d.Cluster.store.Version()
 	m.seen, m.deadline = seen, time.Time{}
 	result, err := c.Reconcile(ctx, reader, k.key, now, m.last)
 	if err != nil {
@@ -220,12 +220,12 @@ func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Re
 		m.fails = 0
 		return false, nil
 	}
-	if d.Cluster.crashed {
+	if d.Cluster.Faults().Crashed() {
 		d.restart(k.controller)
 		return true, nil
 	}
 	switch {
-	case d.Cluster.version != before:
+	case d.Cluster.store.Version() != before:
 		m.fails = 0
 		// The key's own writes are a change that it has to look at again.
 		return true, nil
@@ -246,7 +246,7 @@ func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Re
 
 // restart makes a controller begin anew after a crash: its memory is gone, and a View that lags is filled anew.
 func (d *Driver) restart(index int) {
-	d.Cluster.RestartController()
+	d.Cluster.Faults().RestartController()
 	if len(d.Controllers[index].Lag) > 0 {
 		d.lagging(index).Restart()
 		delete(d.turns, index)
@@ -310,7 +310,7 @@ const maxStops = 100_000
 // RunFor settles and lets time pass until duration is over, settling at every
 // deadline of a controller or of the simulation on the way.
 func (d *Driver) RunFor(ctx context.Context, duration time.Duration) error {
-	end := d.Cluster.now.Add(max(0, duration))
+	end := d.Cluster.Now().Add(max(0, duration))
 	if err := d.runUntil(ctx, end, d.nextDeadline); err != nil {
 		return err
 	}
@@ -321,7 +321,7 @@ func (d *Driver) RunFor(ctx context.Context, duration time.Duration) error {
 // RunUntilIdle settles and moves the clock from deadline to deadline until no controller waits for one within limit
 // from now. The clock ends at the last deadline that was reached.
 func (d *Driver) RunUntilIdle(ctx context.Context, limit time.Duration) error {
-	end := d.Cluster.now.Add(max(0, limit))
+	end := d.Cluster.Now().Add(max(0, limit))
 	return d.runUntil(ctx, end, func() (time.Time, bool) {
 		at, ok := d.Deadline()
 		if world, waits := d.Cluster.NextDeadline(); ok && waits && world.Before(at) {
@@ -340,7 +340,7 @@ func (d *Driver) runUntil(ctx context.Context, end time.Time, next func() (time.
 		if !ok || at.After(end) {
 			return nil
 		}
-		if !at.After(d.Cluster.now) {
+		if !at.After(d.Cluster.Now()) {
 			return errors.New("a deadline does not pass: a controller waits for a time that has come")
 		}
 		d.Cluster.advanceTo(at)

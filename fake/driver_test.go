@@ -78,7 +78,7 @@ func TestDriverSettles(t *testing.T) {
 	require.Equal(t, []fake.Deadline{{Controller: "mirror", Key: types.NamespacedName{Namespace: "ns", Name: "cm"}, At: start.Add(time.Minute)}}, d.Deadlines())
 
 	require.NoError(t, c.Delete(refTo(newPod("cm")), grace(0)))
-	c.BreakImage("registry.example/app:v1", "")
+	c.Image("registry.example/app:v1").Break("")
 	require.NoError(t, fake.Edit(c, "ns", "cm", func(o *corev1.ConfigMap) { o.Data = nil }))
 	require.NoError(t, d.Settle(t.Context()))
 	require.Equal(t, []string{
@@ -119,15 +119,15 @@ func TestDriverRetriesAndRemembers(t *testing.T) {
 	c, d := driver(t, m)
 	require.NoError(t, c.Create(configMap("cm")))
 	for range 5 {
-		c.Inject(fake.Fault{Kind: "Pod", Mode: fake.FailWithoutEffect})
+		c.Faults().Inject(fake.Fault{Kind: "Pod", Mode: fake.FailWithoutEffect})
 	}
 	require.NoError(t, d.Settle(t.Context()))
-	require.Len(t, c.Faults(), 2, "three tries at one instant")
+	require.Len(t, c.Faults().Pending(), 2, "three tries at one instant")
 	at, waits := d.Deadline()
 	require.True(t, waits)
 	require.Equal(t, start.Add(10*time.Second), at)
 	require.NoError(t, d.RunFor(t.Context(), 10*time.Second))
-	require.Len(t, c.Faults(), 1)
+	require.Len(t, c.Faults().Pending(), 1)
 	require.NoError(t, d.RunFor(t.Context(), 20*time.Second))
 	require.NoError(t, d.RunFor(t.Context(), 40*time.Second))
 	require.True(t, exists(c, newPod("cm")))
@@ -144,10 +144,10 @@ func TestDriverSurvivesCrashesAndConflicts(t *testing.T) {
 		for nth := 1; nth <= 3; nth++ {
 			c, d := driver(t, mirror())
 			require.NoError(t, c.Create(configMap("cm")))
-			c.Inject(fake.Fault{Nth: nth, Mode: mode})
+			c.Faults().Inject(fake.Fault{Nth: nth, Mode: mode})
 			require.NoError(t, d.Settle(t.Context()))
 			require.NotEmpty(t, fake.Find[*corev1.ConfigMap](c, "ns", "cm").Data, "%s %d", mode, nth)
-			require.False(t, c.Crashed())
+			require.False(t, c.Faults().Crashed())
 		}
 	}
 }

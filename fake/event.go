@@ -112,7 +112,7 @@ func (r *recorder) Do(ctx context.Context, a olmcore.Action) error {
 		return r.stop
 	}
 	err := r.driver.Cluster.Do(ctx, a)
-	e := Event{At: r.driver.Cluster.now, Controller: r.controller.Name, Key: r.key, Action: a, Err: err}
+	e := Event{At: r.driver.Cluster.Now(), Controller: r.controller.Name, Key: r.key, Action: a, Err: err}
 	switch a.(type) {
 	case olmcore.Create:
 		if apierrors.IsAlreadyExists(err) {
@@ -135,11 +135,11 @@ func (r *recorder) Do(ctx context.Context, a olmcore.Action) error {
 // say records transitions, and those diagnostics that the last result for the key did not have.
 func (d *Driver) say(c *Controller, key types.NamespacedName, m *keyMemory, result olmcore.Result) {
 	for i := range result.Transitions {
-		d.Events = append(d.Events, Event{At: d.Cluster.now, Controller: c.Name, Key: key, Transition: &result.Transitions[i]})
+		d.Events = append(d.Events, Event{At: d.Cluster.Now(), Controller: c.Name, Key: key, Transition: &result.Transitions[i]})
 	}
 	var said []string
 	for i := range result.Diagnostics {
-		e := Event{At: d.Cluster.now, Controller: c.Name, Key: key, Diagnostic: &result.Diagnostics[i]}
+		e := Event{At: d.Cluster.Now(), Controller: c.Name, Key: key, Diagnostic: &result.Diagnostics[i]}
 		said = append(said, e.String())
 		if !slices.Contains(m.said, e.String()) {
 			d.Events = append(d.Events, e)

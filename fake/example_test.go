@@ -16,8 +16,8 @@ import (
 func ExampleCluster() {
 	c := fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
-	_ = c.AddNode("a", nil)
-	_ = c.AddNode("b", nil)
+	_ = c.Node("a").Create(nil)
+	_ = c.Node("b").Create(nil)
 	_ = c.Create(newPod("p"))
 	look := func() {
 		_ = c.Settle()
@@ -29,10 +29,10 @@ func ExampleCluster() {
 		fmt.Println(c.Now().Format(time.TimeOnly), "on", pod.Spec.NodeName, pod.Status.Phase, "terminating:", pod.DeletionTimestamp != nil)
 	}
 	look()
-	_ = c.FailNode("a")
+	_ = c.Node("a").Fail()
 	_ = c.RunFor(time.Hour)
 	look()
-	_ = c.HealNode("a")
+	_ = c.Node("a").Heal()
 	look()
 	// Output:
 	// 12:00:00 on a Running terminating: false
@@ -44,7 +44,7 @@ func ExampleCluster() {
 func ExampleDriver() {
 	c := fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
-	_ = c.AddNode("a", nil)
+	_ = c.Node("a").Create(nil)
 	_ = c.Create(configMap("cool"))
 	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{mirror()}}
 	if err := d.RunUntilIdle(context.Background(), 30*time.Second); err != nil {
@@ -62,7 +62,7 @@ func ExampleDriver() {
 func ExampleLag() {
 	c := fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
-	_ = c.AddNode("a", nil)
+	_ = c.Node("a").Create(nil)
 	_ = c.Create(configMap("cool"))
 	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{mirror()}}
 	d.Controllers[0].Lag = fake.Lag{{Kind: "Pod"}: 2}

@@ -8,74 +8,82 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// FaultMode says how an action goes wrong.
+// FaultMode is the way in which an action fails.
 type FaultMode string
 
 // Fault modes.
 const (
-	// FailWithoutEffect: the write is lost, the caller gets an internal error.
+	// FailWithoutEffect means that nothing is written and the caller gets an internal error.
 	FailWithoutEffect FaultMode = "FailWithoutEffect"
-	// FailAfterEffect: the write is done, the caller gets a timeout.
+	// FailAfterEffect means that the object is written and the caller gets a timeout.
 	FailAfterEffect FaultMode = "FailAfterEffect"
-	// Conflict: nothing is written, the caller is told that the object changed.
+	// Conflict means that nothing is written and the caller gets a conflict error.
 	Conflict FaultMode = "Conflict"
-	// Crash: the write is done, and the controller dies before its next one: every
-	// further action fails with ErrCrashed until Recover.
+	// Crash means that the object is written and the controller crashes. Every further action fails with ErrCrashed until
+	// Faults.RestartController or Faults.Clear is called.
 	Crash FaultMode = "Crash"
 )
 
-// ErrCrashed is what actions return after a fault of mode Crash.
+// ErrCrashed is the error of actions after a fault of mode Crash.
 var ErrCrashed = errors.New("the controller crashed")
 
-// Fault makes one action go wrong.
+// Fault makes one action fail.
 type Fault struct {
-	// Verb and Kind select actions; empty means any.
+	// Verb and Kind select actions. An empty one matches every action.
 	Verb olmcore.Verb
 	Kind string
-	// Nth counts the selected actions from the injection on: 1, or 0, is the next.
+	// Nth selects the action by its number since the injection. 1 or 0 is the next action.
 	Nth  int
 	Mode FaultMode
 }
 
-// Inject adds a fault. It strikes once.
-func (c *Cluster) Inject(f Fault) { c.faults = append(c.faults, f) }
-
-// Faults returns the faults that have not struck yet.
-func (c *Cluster) Faults() []Fault { return slices.Clone(c.faults) }
-
-// Recover ends a crash and drops all faults: from here on nothing goes wrong.
-func (c *Cluster) Recover() {
-	c.faults = nil
-	c.crashed = false
+// Faults injects failures into the actions of controllers (Cluster.Do).
+type Faults struct {
+	pending []Fault
+	crashed bool
 }
 
-// Crashed reports whether a fault of mode Crash struck without a restart of the controller yet.
-func (c *Cluster) Crashed() bool { return c.crashed }
+// Faults returns the injector of faults of the cluster.
+func (c *Cluster) Faults() *Faults { return &c.faults }
 
-// RestartController ends a crash; faults that have not struck yet stay.
-func (c *Cluster) RestartController() { c.crashed = false }
+// Inject adds a fault, which affects one action.
+func (f *Faults) Inject(fault Fault) { f.pending = append(f.pending, fault) }
 
-func (c *Cluster) withFaults(verb olmcore.Verb, target olmcore.Ref, write func() error) error {
-	if c.crashed {
+// Pending returns the faults that have not affected an action yet.
+func (f *Faults) Pending() []Fault { return slices.Clone(f.pending) }
+
+// Clear ends a crash and removes all pending faults.
+func (f *Faults) Clear() { *f = Faults{} }
+
+// Crashed reports whether a fault of mode Crash crashed the controller, and the controller has not restarted since.
+func (f *Faults) Crashed() bool { return f.crashed }
+
+// RestartController ends a crash. Pending faults stay.
+func (f *Faults) RestartController() { f.crashed = false }
+
+// do runs the write of an action, or makes it fail.
+func (f *Faults) do(verb olmcore.Verb, target olmcore.Ref, resource schema.GroupResource, write func() error) error {
+	if f.crashed {
 		return ErrCrashed
 	}
-	if len(c.faults) == 0 {
+	if len(f.pending) == 0 {
 		return write()
 	}
-	mode, strikes := c.nextFault(verb, target)
-	if !strikes {
+	mode, injected := f.next(verb, target)
+	if !injected {
 		return write()
 	}
 	switch mode {
 	case FailWithoutEffect:
 		return apierrors.NewInternalError(fmt.Errorf("injected failure of %s %s", verb, target))
 	case Conflict:
-		resource := c.resourceOf(target)
-		return apierrors.NewConflict(resource, target.Name, errModified)
+		return apierrors.NewConflict(resource, target.Name, store.ErrModified)
 	case FailAfterEffect:
 		if err := write(); err != nil {
 			return err
@@ -83,26 +91,26 @@ func (c *Cluster) withFaults(verb olmcore.Verb, target olmcore.Ref, write func()
 		return apierrors.NewTimeoutError(fmt.Sprintf("injected timeout of %s %s", verb, target), 1)
 	case Crash:
 		err := write()
-		c.crashed = true
+		f.crashed = true
 		return err
 	default:
 		return &olmcore.InputError{Field: "mode", Problem: fmt.Sprintf("is %q, which is no fault mode", mode)}
 	}
 }
 
-// nextFault counts an action against the faults and removes the one that strikes.
-func (c *Cluster) nextFault(verb olmcore.Verb, target olmcore.Ref) (FaultMode, bool) {
-	for i := range c.faults {
-		f := &c.faults[i]
-		if f.Verb != "" && f.Verb != verb || f.Kind != "" && f.Kind != target.Kind {
+// next counts an action against the pending faults, and removes and returns the fault that affects it.
+func (f *Faults) next(verb olmcore.Verb, target olmcore.Ref) (mode FaultMode, injected bool) {
+	for i := range f.pending {
+		fault := &f.pending[i]
+		if fault.Verb != "" && fault.Verb != verb || fault.Kind != "" && fault.Kind != target.Kind {
 			continue
 		}
-		if f.Nth > 1 {
-			f.Nth--
+		if fault.Nth > 1 {
+			fault.Nth--
 			continue
 		}
-		mode := f.Mode
-		c.faults = slices.Delete(c.faults, i, i+1)
+		mode = fault.Mode
+		f.pending = slices.Delete(f.pending, i, i+1)
 		return mode, true
 	}
 	return "", false

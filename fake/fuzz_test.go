@@ -36,8 +36,8 @@ func FuzzWrite(f *testing.F) {
 		for _, load := range []bool{true, false} {
 			c := fake.NewCluster(start)
 			c.AutoCreateNamespaces = true
-			c.WatchSharing()
-			require.NoError(t, c.AddNode("a", nil))
+			c.Sharing().Watch()
+			require.NoError(t, c.Node("a").Create(nil))
 			require.NoError(t, c.Create(newPod("other")))
 			if load {
 				err = c.Load(o)
@@ -46,8 +46,8 @@ func FuzzWrite(f *testing.F) {
 			}
 			_ = olmcore.Classify(err)
 			_ = c.RunFor(10 * time.Minute)
-			_ = c.FailNode("a")
-			_ = c.Drain("a")
+			_ = c.Node("a").Fail()
+			_ = c.Node("a").Drain()
 			_ = c.Patch(olmcore.KeyOf(o), []byte(`{"metadata":{"labels":{"a":"b"}},"spec":{"a":1},"status":{"b":"c"}}`))
 			_ = c.Update(o)
 			_ = c.UpdateStatus(o)
@@ -56,7 +56,7 @@ func FuzzWrite(f *testing.F) {
 			require.NoError(t, c.Settle())
 			_, err = c.Snapshot()
 			require.NoError(t, err)
-			require.NoError(t, c.Verify())
+			require.NoError(t, c.Sharing().Verify())
 		}
 	})
 }

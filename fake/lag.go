@@ -40,9 +40,9 @@ type sight struct{ version, moves uint64 }
 var unseen = sight{version: ^uint64(0)}
 
 func sightOf(c *Cluster, r olmcore.Reader) sight {
-	seen := sight{version: c.version}
+	seen := sight{version: c.store.Version()}
 	if view, ok := r.(*View); ok {
-		seen.moves = view.moves
+		seen.moves = view.Moves()
 	}
 	return seen
 }
@@ -85,7 +85,7 @@ func (d *Driver) beginTurn(index int, view *View) {
 	turns := d.turns[index]
 	for _, gvk := range view.Behind() {
 		kind := gvk.GroupKind()
-		ends[kind] = view.cluster.logs[kind].end()
+		ends[kind] = view.Seen(kind) + view.Lag(gvk)
 		until := ends[kind]
 		if n := lag.of(kind); n > 0 {
 			until = 0
@@ -93,10 +93,8 @@ func (d *Driver) beginTurn(index int, view *View) {
 				until = turns[len(turns)-n][kind]
 			}
 		}
-		for view.seen[kind] < until && view.next(kind) {
-		}
+		view.SyncUntil(kind, until)
 	}
-	view.cluster.compact()
 	turns = append(turns, ends)
 	if d.turns == nil {
 		d.turns = map[int][]logEnds{}

@@ -97,7 +97,7 @@ func TestDriverListsAnewAfterACrash(t *testing.T) {
 		c, d := driver(t, mirror())
 		d.Controllers[0].Lag = fake.Lag{{}: 4}
 		require.NoError(t, c.Create(configMap("cm")))
-		c.Inject(fake.Fault{Nth: nth + 1, Mode: fake.Crash})
+		c.Faults().Inject(fake.Fault{Nth: nth + 1, Mode: fake.Crash})
 		require.NoError(t, d.Settle(t.Context()))
 		require.NotEmpty(t, fake.Find[*corev1.ConfigMap](c, "ns", "cm").Data)
 	}
@@ -113,7 +113,7 @@ func TestDriverRefusesLagWithoutAView(t *testing.T) {
 func TestDriverTellsEachAction(t *testing.T) {
 	c, d := driver(t, mirror())
 	require.NoError(t, c.Create(configMap("cm")))
-	c.Inject(fake.Fault{Kind: "Pod", Mode: fake.FailWithoutEffect})
+	c.Faults().Inject(fake.Fault{Kind: "Pod", Mode: fake.FailWithoutEffect})
 	var told []string
 	boom := errors.New("boom")
 	d.AfterAction = func(e fake.Event) error {

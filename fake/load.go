@@ -4,12 +4,12 @@ package fake
 
 import (
 	"fmt"
-	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -24,7 +24,7 @@ import (
 // are replaced.
 func (c *Cluster) Load(objects ...olmcore.Object) error {
 	for i, o := range objects {
-		if isNil(o) {
+		if store.IsNil(o) {
 			return &olmcore.InputError{Field: fmt.Sprintf("objects[%d]", i), Problem: "is nil"}
 		}
 		gvk := olmcore.GVKOf(o)
@@ -34,7 +34,7 @@ func (c *Cluster) Load(objects ...olmcore.Object) error {
 		case o.GetName() == "":
 			return &olmcore.InputError{Field: fmt.Sprintf("objects[%d].metadata.name", i), Problem: "is empty"}
 		}
-		c.countPast(o)
+		c.store.CountPast(o)
 	}
 	for stage := range 3 {
 		for _, o := range objects {
@@ -53,73 +53,58 @@ func (c *Cluster) Load(objects ...olmcore.Object) error {
 // them.
 func loadStage(o olmcore.Object) int {
 	switch olmcore.GVKOf(o).GroupKind() {
-	case crdKind:
+	case store.CRDKind:
 		return 0
-	case namespaceKind:
+	case store.NamespaceKind:
 		return 1
 	}
 	return 2
 }
 
-// countPast moves the counters past a loaded object's UID and resourceVersion.
-func (c *Cluster) countPast(o olmcore.Object) {
-	if n, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil {
-		c.version = max(c.version, n)
-	}
-	if n, err := strconv.ParseUint(string(o.GetUID()), 10, 64); err == nil {
-		c.lastUID = max(c.lastUID, n)
-	}
-}
-
 func (c *Cluster) load(o olmcore.Object) error {
-	c.Serve(olmcore.GVKOf(o), o.GetNamespace() != "")
+	c.store.Serve(olmcore.GVKOf(o), o.GetNamespace() != "")
 	t, next, err := c.incoming(o)
 	if err != nil {
 		return err
 	}
 	switch {
-	case !t.kind.namespaced:
+	case !t.Kind.Namespaced:
 		next.SetNamespace("")
 	case next.GetNamespace() == "":
 		next.SetNamespace(metav1.NamespaceDefault)
 	}
 	if next.GetUID() == "" {
-		next.SetUID(c.nextUID())
+		next.SetUID(c.store.NextUID())
 	}
 	if next.GetCreationTimestamp().Time.IsZero() {
-		next.SetCreationTimestamp(olmcore.Timestamp(c.now))
+		next.SetCreationTimestamp(olmcore.Timestamp(c.Now()))
 	}
-	if t.kind.generation && next.GetGeneration() == 0 {
+	if t.Kind.HasGeneration && next.GetGeneration() == 0 {
 		next.SetGeneration(1)
 	}
 	if secret, is := next.(*corev1.Secret); is {
 		setZero(&secret.Type, corev1.SecretTypeOpaque)
 	}
-	if err := c.loadNamespaceOf(t.kind, next); err != nil {
+	if err := c.loadNamespaceOf(t.Kind, next); err != nil {
 		return err
 	}
-	current := t.get(next.GetNamespace(), next.GetName())
+	current := t.Get(next.GetNamespace(), next.GetName())
 	if current != nil && current.GetUID() != next.GetUID() {
-		c.commit(t, current, nil)
+		c.store.Commit(t, current, nil)
 		current = nil
 	}
-	delete(c.outside, next.GetUID())
-	for _, ref := range next.GetOwnerReferences() {
-		if c.uids[ref.UID] == nil {
-			c.outside[ref.UID] = true
-		}
-	}
+	c.collector.Load(next)
 	c.loadState(next)
 	if next.GetResourceVersion() == "" {
-		c.commit(t, current, next)
+		c.store.Commit(t, current, next)
 	} else {
-		c.install(t, current, next)
+		c.store.Install(t, current, next)
 	}
 	return nil
 }
 
-func (c *Cluster) loadNamespaceOf(k *kind, o olmcore.Object) error {
-	if !k.namespaced || c.tables[namespaceKind].get("", o.GetNamespace()) != nil {
+func (c *Cluster) loadNamespaceOf(k *store.Kind, o olmcore.Object) error {
+	if !k.Namespaced || c.store.Table(store.NamespaceKind).Get("", o.GetNamespace()) != nil {
 		return nil
 	}
 	namespace := &corev1.Namespace{}
@@ -131,16 +116,10 @@ func (c *Cluster) loadNamespaceOf(k *kind, o olmcore.Object) error {
 func (c *Cluster) loadState(o olmcore.Object) {
 	switch o := o.(type) {
 	case *corev1.Node:
-		c.kubelets[o.Name] = kubeletOf(o, c.now)
+		c.nodes.Load(o)
 	case *corev1.Pod:
-		for _, status := range append(o.Status.InitContainerStatuses, o.Status.ContainerStatuses...) {
-			if w := status.State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
-				c.held[o.UID] = true
-			}
-		}
+		c.nodes.LoadPod(o)
 	case *appsv1.Deployment:
-		if progressing := findDeploymentCondition(o.Status.Conditions, appsv1.DeploymentProgressing); progressing != nil && progressing.Status == corev1.ConditionFalse {
-			c.held[o.UID] = true
-		}
+		c.deployments.Load(o)
 	}
 }

@@ -77,7 +77,7 @@ func TestLoadRefuses(t *testing.T) {
 func TestLoadServesKindsWithoutACRD(t *testing.T) {
 	c := newCluster(t)
 	require.NoError(t, c.Load(widget("w")))
-	require.True(t, c.Serves(widgetGVK))
+	require.True(t, c.Discovery().Serves(widgetGVK))
 	require.Equal(t, map[string]any{"phase": "Fine"}, stored(t, c, widget("w")).Object["status"])
 
 	c = newCluster(t)
@@ -108,8 +108,8 @@ func TestLoadedFailuresGoOn(t *testing.T) {
 	require.Equal(t, crashing.Status, stored(t, c, crashing).Status)
 	require.Equal(t, silent.Status, stored(t, c, silent).Status)
 	require.Equal(t, failing.Status, stored(t, c, failing).Status)
-	c.HealDeployment("ns", "d")
-	require.NoError(t, c.HealNode("b"))
+	c.Deployment("ns", "d").Heal()
+	require.NoError(t, c.Node("b").Heal())
 	settle(t, c)
 	require.NotEqual(t, failing.Status, stored(t, c, failing).Status)
 	require.Equal(t, corev1.ConditionTrue, nodeCondition(t, c, "b").Status)
@@ -147,7 +147,7 @@ func TestALoadedDeploymentThatFailedIsRolledOutAnew(t *testing.T) {
 		{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"},
 	}}
 	c := fake.NewCluster(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	require.NoError(t, c.AddNode("a", nil))
+	require.NoError(t, c.Node("a").Create(nil))
 	require.NoError(t, c.Load(d))
 	require.NoError(t, c.RunFor(time.Hour))
 	require.Zero(t, fake.Find[*appsv1.Deployment](c, "ops", "d").Status.UpdatedReplicas)

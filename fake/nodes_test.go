@@ -46,7 +46,7 @@ func taintKeys(c *fake.Cluster, name string) (keys []string) {
 func TestAPodStartsInVisibleSteps(t *testing.T) {
 	c := newCluster(t, "a")
 	settle(t, c)
-	c.SetImage("registry.example/app:v1", "sha256:1234")
+	c.Image("registry.example/app:v1").SetDigest("sha256:1234")
 	require.NoError(t, c.Create(newPod("p")))
 	type seen struct {
 		phase corev1.PodPhase
@@ -88,13 +88,13 @@ func TestPodsNeedANode(t *testing.T) {
 		want  string
 	}{
 		"the first by name":  {nil, nil, "a"},
-		"not a cordoned one": {func(t *testing.T, c *fake.Cluster) { require.NoError(t, c.Cordon("a")) }, nil, "b"},
+		"not a cordoned one": {func(t *testing.T, c *fake.Cluster) { require.NoError(t, c.Node("a").Cordon()) }, nil, "b"},
 		"not a failed one": {func(t *testing.T, c *fake.Cluster) {
-			require.NoError(t, c.FailNode("a"))
+			require.NoError(t, c.Node("a").Fail())
 			require.NoError(t, c.RunFor(time.Minute))
 		}, nil, "b"},
-		"not one with a taint": {func(t *testing.T, c *fake.Cluster) { require.NoError(t, c.TaintNode("a", linux)) }, nil, "b"},
-		"one with a tolerated taint": {func(t *testing.T, c *fake.Cluster) { require.NoError(t, c.TaintNode("a", linux)) }, func(p *corev1.Pod) {
+		"not one with a taint": {func(t *testing.T, c *fake.Cluster) { require.NoError(t, c.Node("a").Taint(linux)) }, nil, "b"},
+		"one with a tolerated taint": {func(t *testing.T, c *fake.Cluster) { require.NoError(t, c.Node("a").Taint(linux)) }, func(p *corev1.Pod) {
 			p.Spec.Tolerations = []corev1.Toleration{{Key: "only", Operator: corev1.TolerationOpEqual, Value: "x"}}
 		}, "a"},
 		"one with the selected label":     {nil, func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "fast"} }, "c"},
@@ -106,7 +106,7 @@ func TestPodsNeedANode(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, "a", "b")
-			require.NoError(t, c.AddNode("c", map[string]string{"disk": "fast"}))
+			require.NoError(t, c.Node("c").Create(map[string]string{"disk": "fast"}))
 			if tc.world != nil {
 				tc.world(t, c)
 			}
@@ -121,7 +121,7 @@ func TestPodsNeedANode(t *testing.T) {
 			require.Equal(t, tc.want, got.Spec.NodeName)
 			if tc.want == "" {
 				require.Equal(t, corev1.PodReasonUnschedulable, condition(got, corev1.PodScheduled).Reason)
-				require.NoError(t, c.AddNode("d", map[string]string{"kubernetes.io/os": "windows"}))
+				require.NoError(t, c.Node("d").Create(map[string]string{"kubernetes.io/os": "windows"}))
 				settle(t, c)
 				require.Equal(t, "d", stored(t, c, p).Spec.NodeName, "a new node takes it")
 			}
@@ -159,7 +159,7 @@ func TestASilentNode(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	require.NoError(t, c.Create(newPod("p")))
 	settle(t, c)
-	require.NoError(t, c.FailNode("a"))
+	require.NoError(t, c.Node("a").Fail())
 	p := func() *corev1.Pod { return stored(t, c, newPod("p")) }
 
 	require.NoError(t, c.RunFor(39*time.Second))
@@ -181,7 +181,7 @@ func TestASilentNode(t *testing.T) {
 
 	require.NoError(t, c.RunFor(24*time.Hour))
 	require.True(t, exists(c, newPod("p")), "no kubelet confirms the deletion")
-	require.NoError(t, c.HealNode("a"))
+	require.NoError(t, c.Node("a").Heal())
 	settle(t, c)
 	require.False(t, exists(c, newPod("p")))
 	require.Equal(t, corev1.ConditionTrue, nodeCondition(t, c, "a").Status)
@@ -192,9 +192,9 @@ func TestANodeThatComesBackInTime(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	require.NoError(t, c.Create(newPod("p")))
 	settle(t, c)
-	require.NoError(t, c.FailNode("a"))
+	require.NoError(t, c.Node("a").Fail())
 	require.NoError(t, c.RunFor(2*time.Minute))
-	require.NoError(t, c.HealNode("a"))
+	require.NoError(t, c.Node("a").Heal())
 	require.NoError(t, c.RunFor(time.Hour))
 	p := stored(t, c, newPod("p"))
 	require.Nil(t, p.DeletionTimestamp)
@@ -206,7 +206,7 @@ func TestNothingIsEvictedWhileNoNodeIsReady(t *testing.T) {
 	c := newCluster(t, "a")
 	require.NoError(t, c.Create(newPod("p")))
 	settle(t, c)
-	require.NoError(t, c.FailNode("a"))
+	require.NoError(t, c.Node("a").Fail())
 	require.NoError(t, c.RunFor(time.Hour))
 	require.Nil(t, stored(t, c, newPod("p")).DeletionTimestamp)
 	require.Equal(t, []string{"node.kubernetes.io/unreachable:NoSchedule"}, taintKeys(c, "a"))
@@ -238,7 +238,7 @@ func TestDeletingAPod(t *testing.T) {
 			require.NoError(t, c.Create(p))
 			settle(t, c)
 			if tc.fail {
-				require.NoError(t, c.FailNode("a"))
+				require.NoError(t, c.Node("a").Fail())
 			}
 			require.NoError(t, c.Delete(refTo(p), metav1.DeleteOptions{GracePeriodSeconds: tc.grace}))
 			require.Equal(t, tc.now, exists(c, p))
@@ -261,7 +261,7 @@ func TestADeletionIsOnlyEverShortened(t *testing.T) {
 	p := newPod("p")
 	require.NoError(t, c.Create(p))
 	settle(t, c)
-	require.NoError(t, c.FailNode("a"))
+	require.NoError(t, c.Node("a").Fail())
 	require.NoError(t, c.Delete(refTo(p), grace(100)))
 	c.Advance(10 * time.Second)
 	require.NoError(t, c.Delete(refTo(p), grace(200)))
@@ -282,7 +282,7 @@ func TestANodeThatIsNotReadyStillStopsPods(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	require.NoError(t, c.Create(newPod("p"), newPod("q")))
 	settle(t, c)
-	require.NoError(t, c.NotReadyNode("a", "NetworkPluginNotReady"))
+	require.NoError(t, c.Node("a").SetNotReady("NetworkPluginNotReady"))
 	settle(t, c)
 	require.Equal(t, corev1.ConditionFalse, nodeCondition(t, c, "a").Status)
 	require.Equal(t, "NetworkPluginNotReady", nodeCondition(t, c, "a").Reason)
@@ -297,7 +297,7 @@ func TestARemovedNodesPodsAreCollected(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	require.NoError(t, c.Create(newPod("p")))
 	settle(t, c)
-	require.NoError(t, c.RemoveNode("a"))
+	require.NoError(t, c.Node("a").Delete())
 	require.NoError(t, c.RunFor(fake.OrphanQuarantine-time.Second))
 	require.Equal(t, corev1.PodRunning, stored(t, c, newPod("p")).Status.Phase)
 	c.Advance(time.Second)
@@ -313,13 +313,13 @@ func TestOutOfServiceFreesWhatASilentNodeHolds(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	require.NoError(t, c.Create(newPod("p")))
 	settle(t, c)
-	require.NoError(t, c.FailNode("a"))
+	require.NoError(t, c.Node("a").Fail())
 	require.NoError(t, c.RunFor(time.Minute))
-	require.NoError(t, c.TaintNode("a", corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}))
+	require.NoError(t, c.Node("a").Taint(corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}))
 	settle(t, c)
 	require.False(t, exists(c, newPod("p")))
-	require.NoError(t, c.UntaintNode("a", corev1.TaintNodeOutOfService))
-	require.NoError(t, c.HealNode("a"))
+	require.NoError(t, c.Node("a").Untaint(corev1.TaintNodeOutOfService))
+	require.NoError(t, c.Node("a").Heal())
 	settle(t, c)
 	require.Empty(t, taintKeys(c, "a"))
 }
@@ -334,7 +334,7 @@ func TestDrainRespectsBudgets(t *testing.T) {
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}},
 	}))
 	settle(t, c)
-	err := c.Drain("a")
+	err := c.Node("a").Drain()
 	require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
 	require.ErrorContains(t, err, "ns/p (budget)")
 	settle(t, c)
@@ -343,10 +343,10 @@ func TestDrainRespectsBudgets(t *testing.T) {
 	require.Equal(t, []string{"node.kubernetes.io/unschedulable:NoSchedule"}, taintKeys(c, "a"))
 	require.NoError(t, c.Create(newPod("p2")))
 	settle(t, c)
-	require.NoError(t, c.Drain("a"), "a second ready Pod allows it")
+	require.NoError(t, c.Node("a").Drain(), "a second ready Pod allows it")
 	settle(t, c)
 	require.False(t, exists(c, newPod("p")))
-	require.NoError(t, c.Uncordon("a"))
+	require.NoError(t, c.Node("a").Uncordon())
 	settle(t, c)
 	require.Empty(t, taintKeys(c, "a"))
 }
@@ -354,7 +354,7 @@ func TestDrainRespectsBudgets(t *testing.T) {
 func TestBrokenImages(t *testing.T) {
 	const image = "registry.example/app:v1"
 	c := newCluster(t, "a")
-	c.BreakImage(image, "")
+	c.Image(image).Break("")
 	p := newPod("p")
 	p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "registry.example/init:v1"}}
 	require.NoError(t, c.Create(p))
@@ -364,15 +364,15 @@ func TestBrokenImages(t *testing.T) {
 	require.Equal(t, "ImagePullBackOff", got.Status.ContainerStatuses[0].State.Waiting.Reason)
 	require.NotNil(t, got.Status.InitContainerStatuses[0].State.Terminated)
 	require.Equal(t, corev1.ConditionFalse, condition(got, corev1.PodReady).Status)
-	c.HealImage(image)
+	c.Image(image).Heal()
 	settle(t, c)
 	require.Equal(t, corev1.ConditionTrue, condition(stored(t, c, p), corev1.PodReady).Status)
-	c.BreakImage(image, "")
+	c.Image(image).Break("")
 	settle(t, c)
 	require.Equal(t, corev1.ConditionTrue, condition(stored(t, c, p), corev1.PodReady).Status, "what runs goes on")
 
-	c.BreakImage("registry.example/bad:v1", fake.CrashLoopBackOff)
-	c.BreakImage("registry.example/slow:v1", fake.NeverReady)
+	c.Image("registry.example/bad:v1").Break(fake.CrashLoopBackOff)
+	c.Image("registry.example/slow:v1").Break(fake.NeverReady)
 	for name, want := range map[string]corev1.PodPhase{"bad": corev1.PodRunning, "slow": corev1.PodRunning} {
 		q := newPod(name)
 		q.Spec.Containers[0].Image = "registry.example/" + name + ":v1"
@@ -391,26 +391,27 @@ func TestANewImageRestartsTheContainer(t *testing.T) {
 	require.NoError(t, fake.Edit(c, "ns", "p", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "registry.example/app:v2" }))
 	settle(t, c)
 	got := stored(t, c, newPod("p"))
-	require.Equal(t, c.ImageID("registry.example/app:v2"), got.Status.ContainerStatuses[0].ImageID)
+	require.Equal(t, c.Image("registry.example/app:v2").ID(), got.Status.ContainerStatuses[0].ImageID)
 	require.Equal(t, int32(1), got.Status.ContainerStatuses[0].RestartCount)
 	require.Equal(t, corev1.ConditionTrue, condition(got, corev1.PodReady).Status)
 }
 
 func TestImageIDs(t *testing.T) {
 	c := newCluster(t)
-	c.SetImage("registry.example:5000/a/b:v1", "sha256:77")
-	require.Equal(t, "registry.example:5000/a/b@sha256:77", c.ImageID("registry.example:5000/a/b:v1"))
-	require.Equal(t, "x@sha256:1", c.ImageID("x@sha256:1"))
-	require.Regexp(t, `^registry.example:5000/a/b@sha256:[0-9a-f]{64}$`, c.ImageID("registry.example:5000/a/b"))
-	require.NotEqual(t, c.ImageID("a:1"), c.ImageID("a:2"))
+	c.Image("registry.example:5000/a/b:v1").SetDigest("sha256:77")
+	require.Equal(t, "registry.example:5000/a/b@sha256:77", c.Image("registry.example:5000/a/b:v1").ID())
+	require.Equal(t, "x@sha256:1", c.Image("x@sha256:1").ID())
+	require.Regexp(t, `^registry.example:5000/a/b@sha256:[0-9a-f]{64}$`, c.Image("registry.example:5000/a/b").ID())
+	require.NotEqual(t, c.Image("a:1").ID(), c.Image("a:2").ID())
 }
 
 func TestNodesThatDoNotExist(t *testing.T) {
 	c := newCluster(t, "a")
-	require.True(t, apierrors.IsAlreadyExists(c.AddNode("a", nil)))
+	require.True(t, apierrors.IsAlreadyExists(c.Node("a").Create(nil)))
 	for name, err := range map[string]error{
-		"fail": c.FailNode("x"), "heal": c.HealNode("x"), "not ready": c.NotReadyNode("x", ""), "remove": c.RemoveNode("x"),
-		"cordon": c.Cordon("x"), "uncordon": c.Uncordon("x"), "drain": c.Drain("x"), "taint": c.TaintNode("x", corev1.Taint{}),
+		"fail": c.Node("x").Fail(), "heal": c.Node("x").Heal(), "not ready": c.Node("x").SetNotReady(""), "remove": c.Node("x").Delete(),
+		"cordon": c.Node("x").Cordon(), "uncordon": c.Node("x").Uncordon(), "drain": c.Node("x").Drain(),
+		"taint": c.Node("x").Taint(corev1.Taint{}),
 	} {
 		require.True(t, apierrors.IsNotFound(err), name)
 	}

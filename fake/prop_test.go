@@ -115,7 +115,7 @@ func TestStoreAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &storeModel{Cluster: fake.NewCluster(start), data: map[string]string{}, uids: map[types.UID]bool{}}
 		m.AutoCreateNamespaces = true
-		m.WatchSharing()
+		m.Sharing().Watch()
 		require.NoError(t, m.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}))
 		m.checkVersion(t, true)
 		names := rapid.SampledFrom([]string{"a", "b", "c"})
@@ -135,7 +135,7 @@ func TestStoreAgainstAModel(t *testing.T) {
 				}
 				require.Empty(t, cmp.Diff(m.data, got))
 				require.True(t, slices.IsSortedFunc(list, func(a, b olmcore.Object) int { return olmcore.KeyOf(a).Compare(olmcore.KeyOf(b)) }))
-				require.NoError(t, m.Verify())
+				require.NoError(t, m.Sharing().Verify())
 			},
 		})
 	})
@@ -216,13 +216,13 @@ func TestTheSameChoicesGiveTheSameCluster(t *testing.T) {
 			both(func(c *fake.Cluster) error {
 				switch operation {
 				case 0:
-					return c.AddNode(node, nil)
+					return c.Node(node).Create(nil)
 				case 1:
-					return c.FailNode(node)
+					return c.Node(node).Fail()
 				case 2:
-					return c.HealNode(node)
+					return c.Node(node).Heal()
 				case 3:
-					return c.RemoveNode(node)
+					return c.Node(node).Delete()
 				case 4:
 					return c.Create(newPod(pod))
 				case 5:

@@ -29,7 +29,8 @@ func TestPublishedOperatorsLiveInTheCluster(t *testing.T) {
 			for _, o := range created {
 				if _, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok {
 					d := stored(t, c, o).(*apiextensionsv1.CustomResourceDefinition)
-					require.True(t, c.Serves(schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Status.StoredVersions[0], Kind: d.Spec.Names.Kind}), d.Name)
+					stored := schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Status.StoredVersions[0], Kind: d.Spec.Names.Kind}
+					require.True(t, c.Discovery().Serves(stored), d.Name)
 				}
 				changeAll(t, c, o)
 			}
@@ -61,7 +62,7 @@ func createAll(t *testing.T, c *fake.Cluster, objects []olmcore.Object) (created
 	}
 	for _, o := range objects {
 		o = o.DeepCopyObject().(olmcore.Object)
-		for _, k := range c.ServedKinds() {
+		for _, k := range c.Discovery().Kinds() {
 			if k.GroupVersionKind == olmcore.GVKOf(o) && k.Namespaced {
 				o.SetNamespace("ns")
 			}

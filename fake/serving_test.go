@@ -105,7 +105,7 @@ func serving(t *testing.T, a *authority) *fake.Cluster {
 		m.Webhooks[0].ClientConfig.URL = new("https://example.com/")
 	}))
 	settle(t, c)
-	c.Webhooks = c.Serving(nil)
+	c.Webhooks = c.Serving().Webhooks(nil)
 	return c
 }
 
@@ -120,9 +120,9 @@ func TestWebhooksAreServedByTheWorkloads(t *testing.T) {
 		return secret(func(s *corev1.Secret) { s.Data = next.Data })
 	}
 	restart := func(t *testing.T, c *fake.Cluster) {
-		c.BreakDeployment("ns", "op", "")
+		c.Deployment("ns", "op").Break("")
 		settle(t, c)
-		c.HealDeployment("ns", "op")
+		c.Deployment("ns", "op").Heal()
 	}
 	for name, tc := range map[string]struct {
 		change func(t *testing.T, c *fake.Cluster)
@@ -141,10 +141,12 @@ func TestWebhooksAreServedByTheWorkloads(t *testing.T) {
 		"no selector": {func(t *testing.T, c *fake.Cluster) {
 			require.NoError(t, fake.Edit(c, "ns", "op-service", func(s *corev1.Service) { s.Spec.Selector = nil }))
 		}, `no endpoints available for service "op-service"`},
-		"the Deployment does not run": {func(_ *testing.T, c *fake.Cluster) { c.BreakDeployment("ns", "op", "") }, `no endpoints available for service "op-service"`},
-		"the next certificate":        {become(a.serve(t, host)), ""},
-		"for another host":            {become(a.serve(t, "other.ns.svc")), "tls: failed to verify certificate: x509: certificate is valid for other.ns.svc, not op-service.ns.svc"},
-		"of another authority":        {become(other.serve(t, host)), "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+		"the Deployment does not run": {func(_ *testing.T, c *fake.Cluster) {
+			c.Deployment("ns", "op").Break("")
+		}, `no endpoints available for service "op-service"`},
+		"the next certificate": {become(a.serve(t, host)), ""},
+		"for another host":     {become(a.serve(t, "other.ns.svc")), "tls: failed to verify certificate: x509: certificate is valid for other.ns.svc, not op-service.ns.svc"},
+		"of another authority": {become(other.serve(t, host)), "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
 		"the first one still serves after the Secret is gone": {func(t *testing.T, c *fake.Cluster) {
 			require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "ns", Name: "op-service-cert"}))
 		}, ""},
@@ -177,7 +179,7 @@ func TestWebhooksAreServedByTheWorkloads(t *testing.T) {
 			require.NoError(t, c.Create(s))
 		}, ""},
 		"a Pod of its own": {func(t *testing.T, c *fake.Cluster) {
-			c.BreakDeployment("ns", "op", "")
+			c.Deployment("ns", "op").Break("")
 			pod := newPod("p")
 			d, _ := operator()
 			pod.Labels, pod.Spec.Volumes = d.Spec.Template.Labels, d.Spec.Template.Spec.Volumes[1:]
@@ -193,18 +195,18 @@ func TestWebhooksAreServedByTheWorkloads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := serving(t, a)
-			require.NoError(t, c.CheckServing())
+			require.NoError(t, c.Serving().Check())
 			tc.change(t, c)
 			settle(t, c)
 			err := c.Create(configMap("m"))
 			if tc.want == "" {
 				require.NoError(t, err)
-				require.NoError(t, c.CheckServing())
+				require.NoError(t, c.Serving().Check())
 				return
 			}
 			require.ErrorContains(t, err, call+tc.want)
 			require.Equal(t, olmcore.Webhook, olmcore.Classify(err))
-			all := c.CheckServing()
+			all := c.Serving().Check()
 			for _, who := range []string{"ValidatingWebhookConfiguration check: check.example.com: ", "CustomResourceDefinition widgets.example.com: conversion: ", "APIService v1.apis.example.com: APIService: "} {
 				require.ErrorContains(t, all, who+`Post "https://op-service.ns.svc:443/`)
 			}
@@ -228,17 +230,17 @@ func TestACertificateFollowsAnotherWithoutAGap(t *testing.T) {
 		require.NoError(t, fake.Edit(c, "", "v1.apis.example.com", func(a *apiregistrationv1.APIService) { a.Spec.CABundle = bundle }))
 	}
 	trust(first.bundle, second.bundle)
-	require.NoError(t, c.CheckServing())
+	require.NoError(t, c.Serving().Check())
 	next := second.serve(t, host)
 	require.NoError(t, fake.Edit(c, "ns", "op-service-cert", func(s *corev1.Secret) { s.Data = next.Data }))
-	require.NoError(t, c.CheckServing())
+	require.NoError(t, c.Serving().Check())
 	trust(second.bundle)
-	require.ErrorContains(t, c.CheckServing(), "unknown authority", "Pods that read the files once serve with the first")
+	require.ErrorContains(t, c.Serving().Check(), "unknown authority", "Pods that read the files once serve with the first")
 	trust(first.bundle, second.bundle)
 	require.NoError(t, fake.Edit(c, "ns", "op", func(d *appsv1.Deployment) { d.Spec.Template.Annotations = map[string]string{"olmcahash": "second"} }))
 	settle(t, c)
 	trust(second.bundle)
-	require.NoError(t, c.CheckServing())
+	require.NoError(t, c.Serving().Check())
 }
 
 // TestWebhooksAnswerThroughServing what the test says, and convert by changing the version.
@@ -250,9 +252,9 @@ func TestWebhooksAnswerThroughServing(t *testing.T) {
 	o, err := c.Get(t.Context(), old, "ns", "w")
 	require.NoError(t, err)
 	require.Equal(t, old, olmcore.GVKOf(o))
-	c.Webhooks = c.Serving(func(fake.WebhookCall) fake.WebhookAnswer { return fake.WebhookAnswer{Denied: "no"} })
+	c.Webhooks = c.Serving().Webhooks(func(fake.WebhookCall) fake.WebhookAnswer { return fake.WebhookAnswer{Denied: "no"} })
 	require.ErrorContains(t, c.Create(configMap("m")), "denied the request: no")
-	c.BreakDeployment("ns", "op", "")
+	c.Deployment("ns", "op").Break("")
 	settle(t, c)
 	_, err = c.Get(t.Context(), old, "ns", "w")
 	require.ErrorContains(t, err, `conversion webhook for example.com/v1, Kind=Widget failed: Post "https://op-service.ns.svc:443/convert?timeout=10s": no endpoints available`)

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
 )
@@ -30,7 +31,7 @@ func (c *Cluster) Update(o olmcore.Object) error {
 	if err != nil {
 		return err
 	}
-	_, current, err := c.current(olmcore.RefOf(next))
+	_, current, err := c.store.Current(olmcore.RefOf(next))
 	if err != nil {
 		return err
 	}
@@ -75,23 +76,23 @@ func (c *Cluster) Delete(target olmcore.Ref, options ...metav1.DeleteOptions) er
 // Edit changes one object: change gets a copy, and what it did to spec, metadata and status is stored, in up to two
 // writes.
 func (c *Cluster) Edit(key olmcore.Key, change func(olmcore.Object)) error {
-	t := c.tables[groupKind(key)]
-	current := c.find(key)
+	t := c.store.Table(store.GroupKindOf(key))
+	current := c.store.Find(key)
 	if current == nil {
 		return c.notFound(key)
 	}
 	next := current.DeepCopyObject().(olmcore.Object)
 	change(next)
-	next, err := t.kind.canonical(next)
+	next, err := t.Kind.Canonical(next)
 	if err != nil {
 		return err
 	}
 	status := next.DeepCopyObject().(olmcore.Object)
-	changed := t.kind.status && !t.kind.sameStatus(current, next)
+	changed := t.Kind.HasStatus && !t.Kind.SameStatus(current, next)
 	if err := c.replace(t, current, next); err != nil {
 		return err
 	}
-	if current = c.find(key); current != nil && changed {
+	if current = c.store.Find(key); current != nil && changed {
 		return c.writeStatus(t, current, status)
 	}
 	return nil
@@ -105,18 +106,18 @@ func (c *Cluster) Patch(key olmcore.Key, patch []byte) error {
 		return apierrors.NewBadRequest("the patch is not a JSON object: " + err.Error())
 	}
 	status, hasStatus := fields["status"]
-	t := c.tables[groupKind(key)]
-	if hasStatus && t != nil && t.kind.status {
+	t := c.store.Table(store.GroupKindOf(key))
+	if hasStatus && t != nil && t.Kind.HasStatus {
 		delete(fields, "status")
 	}
-	if err := c.patch(key, olmcore.VerbUpdate, fields); err != nil || !hasStatus || !t.kind.status {
+	if err := c.patch(key, olmcore.VerbUpdate, fields); err != nil || !hasStatus || !t.Kind.HasStatus {
 		return err
 	}
 	return c.patch(key, olmcore.VerbUpdateStatus, map[string]json.RawMessage{"status": status})
 }
 
 func (c *Cluster) patch(key olmcore.Key, verb olmcore.Verb, fields map[string]json.RawMessage) error {
-	current := c.find(key)
+	current := c.store.Find(key)
 	if current == nil {
 		return c.notFound(key)
 	}
@@ -132,7 +133,7 @@ func (c *Cluster) patch(key olmcore.Key, verb olmcore.Verb, fields map[string]js
 }
 
 func (c *Cluster) notFound(key olmcore.Key) error {
-	return apierrors.NewNotFound(c.resourceOf(olmcore.Ref{APIVersion: groupKind(key).WithVersion("v1").GroupVersion().String(), Kind: key.Kind}), key.Name)
+	return apierrors.NewNotFound(c.store.Resource(olmcore.Ref{APIVersion: store.GroupKindOf(key).WithVersion("v1").GroupVersion().String(), Kind: key.Kind}), key.Name)
 }
 
 // Edit changes one object of a Go type that the library knows: change gets a
@@ -159,5 +160,5 @@ func Edit[T olmcore.Object](c *Cluster, namespace, name string, change func(T)) 
 // Find returns the stored object of type T, shared and not to be changed; the zero T, nil, when there is none.
 func Find[T olmcore.Object](c *Cluster, namespace, name string) T {
 	var zero T
-	return lookup[T](c, olmcore.GVKOf(zero).GroupKind(), namespace, name)
+	return store.Get[T](c.store, olmcore.GVKOf(zero).GroupKind(), namespace, name)
 }

@@ -130,18 +130,18 @@ func TestFaults(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			c.Inject(fake.Fault{Verb: olmcore.VerbCreate, Kind: "ConfigMap", Nth: 2, Mode: tc.mode})
-			require.Len(t, c.Faults(), 1)
+			c.Faults().Inject(fake.Fault{Verb: olmcore.VerbCreate, Kind: "ConfigMap", Nth: 2, Mode: tc.mode})
+			require.Len(t, c.Faults().Pending(), 1)
 			require.NoError(t, c.Do(t.Context(), olmcore.CreateOf(newPod("p"), olmcore.Cause{})), "another kind")
 			require.NoError(t, c.Do(t.Context(), create("first")))
 			require.NoError(t, c.Do(t.Context(), olmcore.DeleteOf(stored(t, c, configMap("first")), olmcore.Cause{})), "another verb")
 			require.NoError(t, c.Create(configMap("user")), "a person is not affected")
 			require.Equal(t, tc.class, olmcore.Classify(c.Do(t.Context(), create("second"))))
 			require.Equal(t, tc.written, exists(c, configMap("second")))
-			require.Empty(t, c.Faults())
-			require.Equal(t, tc.mode == fake.Crash, c.Crashed())
+			require.Empty(t, c.Faults().Pending())
+			require.Equal(t, tc.mode == fake.Crash, c.Faults().Crashed())
 			require.Equal(t, tc.next, olmcore.Classify(c.Do(t.Context(), create("third"))))
-			c.Recover()
+			c.Faults().Clear()
 			require.NoError(t, c.Do(t.Context(), create("fourth")))
 		})
 	}

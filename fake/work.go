@@ -3,68 +3,39 @@
 package fake
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
+	"github.com/olmcore/olm/fake/internal/store"
+	"github.com/olmcore/olm/fake/internal/workqueue"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// task is something a simulated controller may have to do about one object.
-type task struct {
-	controller controller
-	key        olmcore.Key
-}
-
-// controller is one of the simulated controllers.
-type controller uint8
-
-const (
-	garbageCollector controller = iota
-	namespaceController
-	nodeController
-	podController // scheduler, kubelet, taint eviction and Pod garbage collection
-	deploymentController
-	crdController
-	apiServiceController
-)
-
-var controllerNames = [...]string{"garbage collector", "namespace controller", "node controller", "pod controllers",
-	"deployment controller", "CRD controller", "APIService controller"}
-
-func (t task) String() string { return controllerNames[t.controller] + " on " + t.key.String() }
-
-// Step lets the simulated controllers and kubelets do one thing, and reports whether anything changed. What is done
-// next depends on the order of the writes so far and on nothing else.
+// Step lets the simulated controllers and kubelets do one thing, and reports whether anything changed. Only the order
+// of the writes so far determines which thing is done.
 func (c *Cluster) Step() bool {
 	_, changed := c.step()
 	return changed
 }
 
-func (c *Cluster) step() (task, bool) {
-	for c.head < len(c.queue) {
-		t := c.queue[c.head]
-		c.head++
-		delete(c.queued, t)
-		delete(c.timers, t)
-		before := c.version
+func (c *Cluster) step() (workqueue.Task, bool) {
+	for {
+		t, due := c.queue.Next()
+		if !due {
+			return workqueue.Task{}, false
+		}
+		before := c.store.Version()
 		c.run(t)
-		if c.version != before {
+		if c.store.Version() != before {
 			return t, true
 		}
 	}
-	c.queue, c.head = c.queue[:0], 0
-	return task{}, false
 }
 
-// Settle steps until nothing changes any more at this instant. The error names
-// what still changes after a number of steps that no world of this size needs.
+// Settle steps until nothing changes any more at this instant. It returns an error that names the object which still
+// changes after more steps than a cluster of this size needs.
 func (c *Cluster) Settle() error {
-	limit := 1000 + 100*len(c.uids)
+	limit := 1000 + 100*c.store.Len()
 	for range limit {
 		if !c.Step() {
 			return nil
@@ -76,42 +47,20 @@ func (c *Cluster) Settle() error {
 	return nil
 }
 
-// Advance moves the clock forward. Nothing else happens: what is due by then is done by the next Step or Settle, at the
-// new time. Negative durations count as zero.
-func (c *Cluster) Advance(d time.Duration) { c.advanceTo(c.now.Add(max(0, d))) }
+// Advance moves the clock forward. Nothing else happens: the next Step or Settle does what is due by then, at the new
+// time. A negative duration counts as zero.
+func (c *Cluster) Advance(d time.Duration) { c.advanceTo(c.Now().Add(max(0, d))) }
 
-func (c *Cluster) advanceTo(t time.Time) {
-	if t.After(c.now) {
-		c.now = t
-	}
-	var due []task
-	for task, at := range c.timers {
-		if !at.After(c.now) {
-			due = append(due, task)
-		}
-	}
-	sortTasks(due, c.timers)
-	for _, t := range due {
-		delete(c.timers, t)
-		c.enqueue(t.controller, t.key)
-	}
-}
+func (c *Cluster) advanceTo(t time.Time) { c.queue.AdvanceTo(t) }
 
-// NextDeadline returns the time at which a simulated controller or kubelet has
-// something to do; ok is false when none waits for a time.
-func (c *Cluster) NextDeadline() (at time.Time, ok bool) {
-	for _, t := range c.timers {
-		if !ok || t.Before(at) {
-			at, ok = t, true
-		}
-	}
-	return at, ok
-}
+// NextDeadline returns the earliest time at which a simulated controller or kubelet has something to do. ok is false if
+// none waits for a time.
+func (c *Cluster) NextDeadline() (at time.Time, ok bool) { return c.queue.NextDeadline() }
 
-// RunFor settles, and lets time pass until d is over, stopping at each deadline
-// of the simulation on the way. Controllers of the caller do not run.
+// RunFor settles and moves the clock by d. It settles again at each deadline of the simulation on the way.
+// Controllers of the caller do not run.
 func (c *Cluster) RunFor(d time.Duration) error {
-	end := c.now.Add(max(0, d))
+	end := c.Now().Add(max(0, d))
 	for {
 		if err := c.Settle(); err != nil {
 			return err
@@ -126,94 +75,55 @@ func (c *Cluster) RunFor(d time.Duration) error {
 	return c.Settle()
 }
 
-func (c *Cluster) enqueue(who controller, key olmcore.Key) {
-	t := task{who, key}
-	if !c.queued[t] {
-		c.queued[t] = true
-		c.queue = append(c.queue, t)
+func (c *Cluster) run(t workqueue.Task) {
+	switch t.Controller {
+	case workqueue.GarbageCollector:
+		c.collector.Run(t.Key)
+	case workqueue.Namespaces:
+		c.namespaces.Run(t.Key)
+	case workqueue.Nodes:
+		c.nodes.RunNode(t)
+	case workqueue.Pods:
+		c.nodes.RunPod(t)
+	case workqueue.Deployments:
+		c.deployments.Run(t)
+	case workqueue.CRDs:
+		c.crds.Run(t.Key)
+	case workqueue.APIServices:
+		c.servers.RunAPIService(t.Key)
 	}
 }
 
-// wake runs a task again at a time; the earliest wish counts, and every run of the task drops it.
-func (c *Cluster) wake(t task, at time.Time) {
-	if was, ok := c.timers[t]; !ok || at.Before(was) {
-		c.timers[t] = at
-	}
-}
-
-func (c *Cluster) run(t task) {
-	switch t.controller {
-	case garbageCollector:
-		c.collect(t.key)
-	case namespaceController:
-		c.runNamespace(t.key)
-	case nodeController:
-		c.runNode(t)
-	case podController:
-		c.runPod(t)
-	case deploymentController:
-		c.runDeployment(t)
-	case crdController:
-		c.runCRD(t.key)
-	case apiServiceController:
-		c.runAPIService(t.key)
-	}
-}
-
-// notify queues what a change may cause.
-func (c *Cluster) notify(t *table, current, next olmcore.Object) {
+// notify queues the tasks that a change may cause.
+func (c *Cluster) notify(t *store.Table, current, next olmcore.Object) {
 	o := next
 	if o == nil {
 		o = current
 	}
-	key := olmcore.Key{Group: t.kind.gvk.Group, Kind: t.kind.gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
-	c.notifyCollector(key, current, next)
-	c.notifyNamespace(key, next)
-	switch t.kind.role {
-	case roleNamespace:
-		c.enqueue(namespaceController, key)
-	case roleNode:
-		c.notifyNode(key, next)
-	case rolePod:
-		c.enqueue(podController, key)
-	case roleDeployment:
-		c.enqueue(deploymentController, key)
-		c.enqueueAll(apiServiceController, apiServiceKind, "")
-	case roleCRD:
-		c.serveCRD(current, next)
-		c.enqueue(crdController, key)
-	case roleServiceAccount:
-		c.enqueueAll(deploymentController, deploymentKind, key.Namespace)
-	case roleService:
-		c.enqueueAll(apiServiceController, apiServiceKind, "")
-	case roleAPIService:
-		c.enqueue(apiServiceController, key)
-	case roleNone:
-		if t.kind.custom && next == nil {
-			c.notifyCRDOf(t.kind)
+	key := olmcore.Key{Group: t.Kind.GVK.Group, Kind: t.Kind.GVK.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+	c.collector.Observe(key, current, next)
+	c.namespaces.Observe(key)
+	switch t.Kind.GroupKind() {
+	case store.NamespaceKind:
+		c.queue.Add(workqueue.Namespaces, key)
+	case store.NodeKind:
+		c.nodes.Observe(key, next)
+	case store.PodKind:
+		c.queue.Add(workqueue.Pods, key)
+	case store.DeploymentKind:
+		c.queue.Add(workqueue.Deployments, key)
+		c.queue.AddAll(workqueue.APIServices, c.store.Table(store.APIServiceKind).List(""))
+	case store.CRDKind:
+		c.crds.Observe(key, current, next)
+	case store.ServiceAccountKind:
+		c.queue.AddAll(workqueue.Deployments, c.store.Table(store.DeploymentKind).List(key.Namespace))
+	case store.ServiceKind:
+		c.queue.AddAll(workqueue.APIServices, c.store.Table(store.APIServiceKind).List(""))
+	case store.APIServiceKind:
+		c.queue.Add(workqueue.APIServices, key)
+	default:
+		if t.Kind.Custom && next == nil {
+			c.crds.ObserveRemoved(t.Kind)
 		}
 	}
-}
-
-// notifyNamespace wakes the namespace controller about the contents of a namespace that is being deleted.
-func (c *Cluster) notifyNamespace(key olmcore.Key, next olmcore.Object) {
-	if key.Namespace == "" {
-		return
-	}
-	namespace := lookup[*corev1.Namespace](c, namespaceKind, "", key.Namespace)
-	if namespace != nil && namespace.DeletionTimestamp != nil {
-		c.enqueue(namespaceController, olmcore.Key{Kind: "Namespace", Name: key.Namespace})
-	}
-}
-
-func (c *Cluster) enqueueAll(who controller, kind schema.GroupKind, namespace string) {
-	for _, o := range c.tables[kind].list(namespace) {
-		c.enqueue(who, olmcore.KeyOf(o))
-	}
-}
-
-func sortTasks(tasks []task, at map[task]time.Time) {
-	slices.SortFunc(tasks, func(a, b task) int {
-		return cmp.Or(at[a].Compare(at[b]), cmp.Compare(a.controller, b.controller), a.key.Compare(b.key))
-	})
 }

@@ -36,19 +36,19 @@ func TestADeploymentBecomesAvailable(t *testing.T) {
 		message      string
 	}{
 		"once a node takes its Pods": {
-			func(t *testing.T, c *fake.Cluster) { require.NoError(t, c.Cordon("a")) },
-			func(t *testing.T, c *fake.Cluster) { require.NoError(t, c.Uncordon("a")) }, "0 nodes are available"},
+			func(t *testing.T, c *fake.Cluster) { require.NoError(t, c.Node("a").Cordon()) },
+			func(t *testing.T, c *fake.Cluster) { require.NoError(t, c.Node("a").Uncordon()) }, "0 nodes are available"},
 		"once its image can be pulled": {
-			func(_ *testing.T, c *fake.Cluster) { c.BreakImage(image, "") },
-			func(_ *testing.T, c *fake.Cluster) { c.HealImage(image) }, "container main: ImagePullBackOff"},
+			func(_ *testing.T, c *fake.Cluster) { c.Image(image).Break("") },
+			func(_ *testing.T, c *fake.Cluster) { c.Image(image).Heal() }, "container main: ImagePullBackOff"},
 		"once its ServiceAccount exists": {
 			func(*testing.T, *fake.Cluster) {},
 			func(t *testing.T, c *fake.Cluster) {
 				require.NoError(t, c.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "sa", Namespace: "ns"}}))
 			}, `serviceaccount "sa" not found`},
 		"once the fault is over": {
-			func(_ *testing.T, c *fake.Cluster) { c.BreakDeployment("ns", "d", "on purpose") },
-			func(_ *testing.T, c *fake.Cluster) { c.HealDeployment("ns", "d") }, "on purpose"},
+			func(_ *testing.T, c *fake.Cluster) { c.Deployment("ns", "d").Break("on purpose") },
+			func(_ *testing.T, c *fake.Cluster) { c.Deployment("ns", "d").Heal() }, "on purpose"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestARollOutKeepsTheOldPods(t *testing.T) {
 	c := newCluster(t, "a")
 	require.NoError(t, c.Create(deployment("d")))
 	settle(t, c)
-	c.BreakImage("registry.example/op:v2", "")
+	c.Image("registry.example/op:v2").Break("")
 	require.NoError(t, fake.Edit(c, "ns", "d", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "registry.example/op:v2" }))
 	settle(t, c)
 	got := stored(t, c, deployment("d"))
@@ -98,7 +98,7 @@ func TestARollOutKeepsTheOldPods(t *testing.T) {
 	require.Zero(t, got.Status.UpdatedReplicas)
 	require.NoError(t, c.RunFor(10*time.Minute))
 	require.Equal(t, "ProgressDeadlineExceeded", deploymentCondition(stored(t, c, deployment("d")), appsv1.DeploymentProgressing).Reason)
-	c.HealImage("registry.example/op:v2")
+	c.Image("registry.example/op:v2").Heal()
 	settle(t, c)
 	require.Equal(t, int32(1), stored(t, c, deployment("d")).Status.UpdatedReplicas)
 }
@@ -107,14 +107,14 @@ func TestADeploymentFollowsItsNodesAndReplicas(t *testing.T) {
 	c := newCluster(t, "a")
 	require.NoError(t, c.Create(deployment("d")))
 	settle(t, c)
-	require.NoError(t, c.FailNode("a"))
+	require.NoError(t, c.Node("a").Fail())
 	require.NoError(t, c.RunFor(time.Minute))
 	require.Equal(t, corev1.ConditionFalse, deploymentCondition(stored(t, c, deployment("d")), appsv1.DeploymentAvailable).Status)
-	require.NoError(t, c.AddNode("b", nil))
+	require.NoError(t, c.Node("b").Create(nil))
 	settle(t, c)
 	require.Equal(t, corev1.ConditionTrue, deploymentCondition(stored(t, c, deployment("d")), appsv1.DeploymentAvailable).Status)
 	require.NoError(t, fake.Edit(c, "ns", "d", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }))
-	require.NoError(t, c.RemoveNode("b"))
+	require.NoError(t, c.Node("b").Delete())
 	settle(t, c)
 	require.Equal(t, corev1.ConditionTrue, deploymentCondition(stored(t, c, deployment("d")), appsv1.DeploymentAvailable).Status, "nothing to run")
 }
@@ -126,13 +126,13 @@ func TestJobsFinishWhenTold(t *testing.T) {
 	require.NoError(t, c.Create(job))
 	settle(t, c)
 	require.Empty(t, stored(t, c, job).Status.Conditions)
-	require.NoError(t, c.FinishJob("ns", "j", "BackoffLimitExceeded"))
+	require.NoError(t, c.Job("ns", "j").Finish("BackoffLimitExceeded"))
 	require.Equal(t, batchv1.JobFailed, stored(t, c, job).Status.Conditions[0].Type)
 	require.NoError(t, c.Delete(refTo(job)))
 	require.NoError(t, c.Create(job))
-	require.NoError(t, c.FinishJob("ns", "j", ""))
+	require.NoError(t, c.Job("ns", "j").Finish(""))
 	require.Equal(t, batchv1.JobComplete, stored(t, c, job).Status.Conditions[0].Type)
-	require.True(t, apierrors.IsNotFound(c.FinishJob("ns", "other", "")))
+	require.True(t, apierrors.IsNotFound(c.Job("ns", "other").Finish("")))
 }
 
 func TestAnAPIServiceIsAvailableWithItsDeployment(t *testing.T) {
@@ -162,13 +162,14 @@ func TestCRDsServeTheirKinds(t *testing.T) {
 	require.NoError(t, c.Create(d))
 	require.Empty(t, stored(t, c, d).Status.Conditions)
 	require.True(t, c.Step())
-	require.False(t, c.Serves(widgetGVK), "names accepted, not yet established")
+	require.False(t, c.Discovery().Serves(widgetGVK), "names accepted, not yet established")
 	settle(t, c)
-	require.True(t, c.Serves(widgetGVK))
+	require.True(t, c.Discovery().Serves(widgetGVK))
 	got := stored(t, c, d)
 	require.Equal(t, []string{"v1"}, got.Status.StoredVersions)
 	require.Equal(t, "widget", got.Status.AcceptedNames.Singular)
-	require.Contains(t, c.ServedKinds(), fake.ServedKind{GroupVersionKind: widgetGVK, Resource: "widgets", Namespaced: true, Status: true})
+	widgets := fake.ServedKind{GroupVersionKind: widgetGVK, Resource: "widgets", Namespaced: true, Status: true}
+	require.Contains(t, c.Discovery().Kinds(), widgets)
 
 	require.NoError(t, c.Create(widget("w")))
 	require.NotContains(t, stored(t, c, widget("w")).Object, "status", "a subresource")
@@ -236,7 +237,7 @@ func TestDeletingACRDDeletesItsInstances(t *testing.T) {
 	require.NoError(t, c.Edit(olmcore.KeyOf(held), func(o olmcore.Object) { o.SetFinalizers(nil) }))
 	settle(t, c)
 	require.False(t, exists(c, d))
-	require.False(t, c.Serves(widgetGVK))
+	require.False(t, c.Discovery().Serves(widgetGVK))
 	require.True(t, meta.IsNoMatchError(c.Create(widget("w"))))
 }
 

@@ -27,11 +27,11 @@ func newCluster(t testing.TB, nodes ...string) *fake.Cluster {
 	t.Helper()
 	c := fake.NewCluster(start)
 	c.AutoCreateNamespaces = true
-	c.WatchSharing()
+	c.Sharing().Watch()
 	for _, name := range nodes {
-		require.NoError(t, c.AddNode(name, nil))
+		require.NoError(t, c.Node(name).Create(nil))
 	}
-	t.Cleanup(func() { require.NoError(t, c.Verify()) })
+	t.Cleanup(func() { require.NoError(t, c.Sharing().Verify()) })
 	return c
 }
 

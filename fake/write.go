@@ -3,17 +3,17 @@
 package fake
 
 import (
-	"errors"
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/olmcore/olm/fake/internal/admission"
+	"github.com/olmcore/olm/fake/internal/crds"
+	"github.com/olmcore/olm/fake/internal/store"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
 )
@@ -32,68 +32,68 @@ func (c *Cluster) create(o olmcore.Object) error {
 		c.lastName++
 		next.SetName(fmt.Sprintf("%s%05d", next.GetGenerateName(), c.lastName))
 	}
-	if t.kind.status && t.kind.role != roleNode {
-		t.kind.clearStatus(next)
+	if t.Kind.HasStatus && t.Kind.GroupKind() != store.NodeKind {
+		t.Kind.ClearStatus(next)
 	}
-	keepServerMetadata(next, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: next.GetName(), Namespace: next.GetNamespace(), CreationTimestamp: olmcore.Timestamp(c.now),
+	store.KeepServerMetadata(next, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: next.GetName(), Namespace: next.GetNamespace(), CreationTimestamp: olmcore.Timestamp(c.Now()),
 	}})
-	if t.kind.generation {
+	if t.Kind.HasGeneration {
 		next.SetGeneration(1)
 	}
-	t.kind.applyDefaults(next)
-	w := write{kind: t.kind, operation: admissionregistrationv1.Create, next: next}
-	if w.next, err = c.mutate(w); err != nil {
+	t.Kind.ApplyDefaults(next)
+	w := admission.Write{Kind: t.Kind, Operation: admissionregistrationv1.Create, Next: next}
+	if w.Next, err = c.webhooks.Mutate(w); err != nil {
 		return err
 	}
-	if w.next != next {
-		next = w.next
-		t.kind.applyDefaults(next)
+	if w.Next != next {
+		next = w.Next
+		t.Kind.ApplyDefaults(next)
 	}
-	if err := c.validate(t.kind, next, nil); err != nil {
+	if err := c.validate(t.Kind, next, nil); err != nil {
 		return err
 	}
-	if err := c.admitNamespace(t.kind, next); err != nil {
+	if err := c.admitNamespace(t.Kind, next); err != nil {
 		return err
 	}
-	if err := c.validated(w); err != nil {
+	if err := c.webhooks.Validate(w); err != nil {
 		return err
 	}
-	if t.kind.terminating {
-		return apierrors.NewMethodNotSupported(t.kind.groupResource(), "create")
+	if t.Kind.Terminating {
+		return apierrors.NewMethodNotSupported(t.Kind.GroupResource(), "create")
 	}
-	if t.get(next.GetNamespace(), next.GetName()) != nil {
-		return apierrors.NewAlreadyExists(t.kind.groupResource(), next.GetName())
+	if t.Get(next.GetNamespace(), next.GetName()) != nil {
+		return apierrors.NewAlreadyExists(t.Kind.GroupResource(), next.GetName())
 	}
 	if err := c.admitPod(next); err != nil {
 		return err
 	}
-	next.SetUID(c.nextUID())
+	next.SetUID(c.store.NextUID())
 	c.assign(next)
-	c.commit(t, nil, next)
+	c.store.Commit(t, nil, next)
 	return nil
 }
 
 // incoming finds the table of an object and copies the object into the form that is stored.
-func (c *Cluster) incoming(o olmcore.Object) (*table, olmcore.Object, error) {
-	if isNil(o) {
+func (c *Cluster) incoming(o olmcore.Object) (*store.Table, olmcore.Object, error) {
+	if store.IsNil(o) {
 		return nil, nil, &olmcore.InputError{Field: "object", Problem: "is nil"}
 	}
-	t, err := c.table(olmcore.GVKOf(o))
+	t, err := c.store.Served(olmcore.GVKOf(o))
 	if err != nil {
 		return nil, nil, err
 	}
-	next, err := t.kind.canonical(o)
+	next, err := t.Kind.Canonical(o)
 	return t, next, err
 }
 
 // received is incoming for what a person or a controller writes, in whatever version.
-func (c *Cluster) received(o olmcore.Object) (*table, olmcore.Object, error) {
-	if isNil(o) {
+func (c *Cluster) received(o olmcore.Object) (*store.Table, olmcore.Object, error) {
+	if store.IsNil(o) {
 		return c.incoming(o)
 	}
-	if t, err := c.table(olmcore.GVKOf(o)); err == nil && c.converts(t.kind, olmcore.GVKOf(o).Version) {
-		converted, err := c.convert(t.kind, []olmcore.Object{o}, t.kind.gvk.Version)
+	if t, err := c.store.Served(olmcore.GVKOf(o)); err == nil && c.webhooks.Converts(t.Kind, olmcore.GVKOf(o).Version) {
+		converted, err := c.webhooks.Convert(t.Kind, []olmcore.Object{o}, t.Kind.GVK.Version)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -102,22 +102,22 @@ func (c *Cluster) received(o olmcore.Object) (*table, olmcore.Object, error) {
 	return c.incoming(o)
 }
 
-func (c *Cluster) admitNamespace(k *kind, o olmcore.Object) error {
-	if !k.namespaced {
+func (c *Cluster) admitNamespace(k *store.Kind, o olmcore.Object) error {
+	if !k.Namespaced {
 		return nil
 	}
 	name := o.GetNamespace()
-	namespace := lookup[*corev1.Namespace](c, namespaceKind, "", name)
+	namespace := store.Get[*corev1.Namespace](c.store, store.NamespaceKind, "", name)
 	if namespace == nil {
 		if c.AutoCreateNamespaces {
 			return c.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
-		return apierrors.NewNotFound(c.tables[namespaceKind].kind.groupResource(), name)
+		return apierrors.NewNotFound(c.store.Table(store.NamespaceKind).Kind.GroupResource(), name)
 	}
 	if namespace.DeletionTimestamp == nil {
 		return nil
 	}
-	err := apierrors.NewForbidden(k.groupResource(), o.GetName(),
+	err := apierrors.NewForbidden(k.GroupResource(), o.GetName(),
 		fmt.Errorf("unable to create new content in namespace %s because it is being terminated", name))
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
 		Type: corev1.NamespaceTerminatingCause, Message: "namespace " + name + " is being terminated", Field: "metadata.namespace",
@@ -125,162 +125,94 @@ func (c *Cluster) admitNamespace(k *kind, o olmcore.Object) error {
 	return err
 }
 
-func (c *Cluster) nextUID() types.UID {
-	for {
-		c.lastUID++
-		if uid := types.UID(formatCounter(c.lastUID)); c.uids[uid] == nil {
-			return uid
-		}
-	}
-}
-
-// current returns the stored object that a write means, once the preconditions hold.
-func (c *Cluster) current(target olmcore.Ref) (*table, olmcore.Object, error) {
-	t, err := c.table(target.GVK())
-	if err != nil {
-		return nil, nil, err
-	}
-	o := t.get(target.Namespace, target.Name)
-	if o == nil {
-		return nil, nil, apierrors.NewNotFound(t.kind.groupResource(), target.Name)
-	}
-	if target.UID != "" && target.UID != o.GetUID() {
-		return nil, nil, apierrors.NewConflict(t.kind.groupResource(), target.Name,
-			errPrecondition("UID", string(target.UID), string(o.GetUID())))
-	}
-	if target.ResourceVersion != "" && target.ResourceVersion != o.GetResourceVersion() {
-		return nil, nil, apierrors.NewConflict(t.kind.groupResource(), target.Name, errModified)
-	}
-	return t, o, nil
-}
-
-var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
-
 // replace stores next, which the cluster owns, as the new main part of current: everything but a status that is a
 // subresource. Nothing happens when nothing changes.
-func (c *Cluster) replace(t *table, current, next olmcore.Object) error {
-	t.kind.keep(next, current)
-	w := write{kind: t.kind, operation: admissionregistrationv1.Update, old: current, next: next}
-	mutated, err := c.mutate(w)
+func (c *Cluster) replace(t *store.Table, current, next olmcore.Object) error {
+	t.Kind.Keep(next, current)
+	w := admission.Write{Kind: t.Kind, Operation: admissionregistrationv1.Update, Old: current, Next: next}
+	mutated, err := c.webhooks.Mutate(w)
 	if err != nil {
 		return err
 	}
 	if mutated != next {
 		next = mutated
-		t.kind.keep(next, current)
+		t.Kind.Keep(next, current)
 	}
-	sameSpec := t.kind.sameSpec(current, next)
+	sameSpec := t.Kind.SameSpec(current, next)
 	if !sameSpec {
 		// What a writer left out and the defaults fill in again is no change.
-		t.kind.applyDefaults(next)
-		sameSpec = t.kind.sameSpec(current, next)
+		t.Kind.ApplyDefaults(next)
+		sameSpec = t.Kind.SameSpec(current, next)
 	}
-	if err := c.validate(t.kind, next, current); err != nil {
+	if err := c.validate(t.Kind, next, current); err != nil {
 		return err
 	}
-	w.next = next
-	if err := c.validated(w); err != nil {
+	w.Next = next
+	if err := c.webhooks.Validate(w); err != nil {
 		return err
 	}
-	if sameSpec && sameMetadata(current, next) {
+	if sameSpec && store.SameMetadata(current, next) {
 		return nil
 	}
-	if crd, ok := next.(*customResourceDefinition); ok && !sameSpec {
-		storeVersion(crd)
+	if crd, ok := next.(*apiextensionsv1.CustomResourceDefinition); ok && !sameSpec {
+		crds.StoreVersion(crd)
 	}
-	if !sameSpec && t.kind.generation {
+	if !sameSpec && t.Kind.HasGeneration {
 		next.SetGeneration(current.GetGeneration() + 1)
 	}
-	if c.finished(t.kind, next) {
-		c.commit(t, current, nil)
+	if store.Finished(t.Kind, next) {
+		c.store.Commit(t, current, nil)
 		return nil
 	}
-	c.commit(t, current, next)
+	c.store.Commit(t, current, next)
 	return nil
-}
-
-// keep gives the next version of an object what an update does not change.
-func (k *kind) keep(next, current olmcore.Object) {
-	keepServerMetadata(next, current)
-	if k.status {
-		k.setStatus(next, current)
-	}
-	keepAllocated(next, current)
-}
-
-// finished reports whether nothing holds an object that is being deleted.
-func (c *Cluster) finished(k *kind, o olmcore.Object) bool {
-	if o.GetDeletionTimestamp() == nil || len(o.GetFinalizers()) > 0 || k.role == roleNamespace {
-		return false
-	}
-	grace := o.GetDeletionGracePeriodSeconds()
-	return grace == nil || *grace == 0
 }
 
 // currentStatus is current for a write to the status: first of all the subresource must be there.
-func (c *Cluster) currentStatus(target olmcore.Ref) (*table, olmcore.Object, error) {
-	if t, err := c.table(target.GVK()); err == nil && !t.kind.status {
-		return nil, nil, apierrors.NewNotFound(t.kind.groupResource(), "")
+func (c *Cluster) currentStatus(target olmcore.Ref) (*store.Table, olmcore.Object, error) {
+	if t, err := c.store.Served(target.GVK()); err == nil && !t.Kind.HasStatus {
+		return nil, nil, apierrors.NewNotFound(t.Kind.GroupResource(), "")
 	}
-	return c.changeable(target)
+	return c.store.Changeable(target)
 }
 
 // writeStatus is replaceStatus for a write of a person or a controller.
-func (c *Cluster) writeStatus(t *table, current, from olmcore.Object) error {
-	if c.asksWebhooks(mutatingKind) || c.asksWebhooks(validatingKind) {
-		w := write{kind: t.kind, operation: admissionregistrationv1.Update, subresource: "status", old: current, next: t.kind.withStatus(current, from)}
-		if err := c.admit(w); err != nil {
+func (c *Cluster) writeStatus(t *store.Table, current, from olmcore.Object) error {
+	if c.webhooks.Any() {
+		w := admission.Write{Kind: t.Kind, Operation: admissionregistrationv1.Update, Subresource: "status", Old: current, Next: t.Kind.WithStatus(current, from)}
+		if err := c.webhooks.Admit(w); err != nil {
 			return err
 		}
 	}
-	c.replaceStatus(t, current, from)
+	c.store.ReplaceStatus(t, current, from)
 	return nil
-}
-
-// replaceStatus stores current with the status of from, for a kind that has a status.
-func (c *Cluster) replaceStatus(t *table, current, from olmcore.Object) {
-	if !t.kind.sameStatus(current, from) {
-		c.commit(t, current, t.kind.withStatus(current, from))
-	}
-}
-
-// changeable is current for an update: there, a UID is no precondition but a field that cannot be changed.
-func (c *Cluster) changeable(target olmcore.Ref) (*table, olmcore.Object, error) {
-	uid := target.UID
-	target.UID = ""
-	t, o, err := c.current(target)
-	if err == nil && uid != "" && uid != o.GetUID() {
-		err = apierrors.NewInvalid(t.kind.groupKind(), target.Name, field.ErrorList{
-			field.Invalid(field.NewPath("metadata", "uid"), uid, "field is immutable")})
-	}
-	return t, o, err
 }
 
 // update is PATCH with the difference of two versions of an object.
 func (c *Cluster) update(a olmcore.Update) error {
-	t, current, err := c.changeable(a.Target)
+	t, current, err := c.store.Changeable(a.Target)
 	if err != nil {
 		return err
 	}
-	if isNil(a.Before) || isNil(a.After) {
+	if store.IsNil(a.Before) || store.IsNil(a.After) {
 		return &olmcore.InputError{Field: "before and after", Problem: "must both be set"}
 	}
-	if t.kind.sameVersion(current, a.Before, a.After) {
-		next, err := t.kind.canonical(a.After)
+	if t.Kind.SameVersion(current, a.Before, a.After) {
+		next, err := t.Kind.Canonical(a.After)
 		if err != nil {
 			return err
 		}
 		return c.replace(t, current, next)
 	}
-	after, err := deepCopy(a.After)
+	after, err := store.DeepCopy(a.After)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
-	if b, ok := statusValue(a.Before); ok {
-		setStatusValue(after, b)
+	if b, ok := store.StatusValue(a.Before); ok {
+		store.SetStatusValue(after, b)
 	}
 	a.After = after
-	next, err := patched(t.kind, a, current)
+	next, err := patched(t.Kind, a, current)
 	if err != nil {
 		return err
 	}
@@ -292,46 +224,35 @@ func (c *Cluster) updateStatus(a olmcore.UpdateStatus) error {
 	if err != nil {
 		return err
 	}
-	if isNil(a.Before) || isNil(a.After) {
+	if store.IsNil(a.Before) || store.IsNil(a.After) {
 		return &olmcore.InputError{Field: "before and after", Problem: "must both be set"}
 	}
-	if t.kind.sameVersion(current, a.Before, a.After) {
+	if t.Kind.SameVersion(current, a.Before, a.After) {
 		next := a.After
-		if t.kind.goType == nil {
-			if next, err = t.kind.canonical(a.After); err != nil {
+		if !t.Kind.IsTyped() {
+			if next, err = t.Kind.Canonical(a.After); err != nil {
 				return err
 			}
 		}
 		return c.writeStatus(t, current, next)
 	}
-	after, err := deepCopy(a.Before)
+	after, err := store.DeepCopy(a.Before)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
-	if s, ok := statusValue(a.After); ok {
-		setStatusValue(after, s)
+	if s, ok := store.StatusValue(a.After); ok {
+		store.SetStatusValue(after, s)
 	}
 	a.After = after
-	next, err := patched(t.kind, a, current)
+	next, err := patched(t.Kind, a, current)
 	if err != nil {
 		return err
 	}
 	return c.writeStatus(t, current, next)
 }
 
-// sameVersion reports whether before is the stored version itself, so that the
-// patched object is after: no need to compute a patch.
-func (k *kind) sameVersion(current, before, after olmcore.Object) bool {
-	if k.goType != nil {
-		return k.isTyped(before) && k.isTyped(after) &&
-			(before == current || before.GetUID() == current.GetUID() && before.GetResourceVersion() == current.GetResourceVersion())
-	}
-	_, ok := after.(*unstructured.Unstructured)
-	return ok && before == current
-}
-
 // patched applies an action's merge patch to the stored object.
-func patched(k *kind, a olmcore.Action, current olmcore.Object) (olmcore.Object, error) {
+func patched(k *store.Kind, a olmcore.Action, current olmcore.Object) (olmcore.Object, error) {
 	record, err := olmcore.RecordOf(a)
 	if err != nil {
 		return nil, err
@@ -342,15 +263,10 @@ func patched(k *kind, a olmcore.Action, current olmcore.Object) (olmcore.Object,
 	}
 	switch applied := applied.(type) {
 	case olmcore.Update:
-		return k.canonical(applied.After)
+		return k.Canonical(applied.After)
 	case olmcore.UpdateStatus:
-		return k.canonical(applied.After)
+		return k.Canonical(applied.After)
 	default:
 		return nil, &olmcore.InputError{Field: "action", Problem: "is no update"}
 	}
-}
-
-// errPrecondition has the API server's words.
-func errPrecondition(field, want, have string) error {
-	return fmt.Errorf("%s: %s in precondition: %s, %s in object meta: %s", "Precondition failed", field, want, field, have)
 }

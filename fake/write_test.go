@@ -365,11 +365,11 @@ func TestReadersGetSortedListsByNamespaceAndLabel(t *testing.T) {
 func TestVerifyNamesWhoeverIsChangedByAReader(t *testing.T) {
 	c := fake.NewCluster(start)
 	c.AutoCreateNamespaces = true
-	c.WatchSharing()
+	c.Sharing().Watch()
 	require.NoError(t, c.Create(configMap("cm")))
-	require.NoError(t, c.Verify())
+	require.NoError(t, c.Sharing().Verify())
 	stored(t, c, configMap("cm")).Labels = map[string]string{"oops": ""}
-	require.ErrorContains(t, c.Verify(), "ConfigMap ns/cm was changed")
+	require.ErrorContains(t, c.Sharing().Verify(), "ConfigMap ns/cm was changed")
 }
 
 func TestDoRefusesBadActions(t *testing.T) {
@@ -429,7 +429,7 @@ func TestAnEditCannotChangeWhatTheServerOwns(t *testing.T) {
 func TestValuesThatNoDecoderMakesAreRefused(t *testing.T) {
 	c := newCluster(t)
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
-	c.Serve(kind, true)
+	c.Discovery().Serve(kind, true)
 	widget := func(field string, value any) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "w", "namespace": "ns"}, field: value}}
 		u.SetGroupVersionKind(kind)

@@ -228,7 +228,7 @@ func TestNothingIsInstalledWithoutApproval(t *testing.T) {
 		require.NoError(t, err)
 		Faults(t, c)
 		d := driven(t, c, 20*time.Minute, makers(Installs(Rich(), Operator("b")), Things), plans(Things), sweeps(Things))
-		c.Recover()
+		c.Faults().Clear()
 		require.NoError(t, d.RunFor(t.Context(), 20*time.Minute))
 		require.Equal(t, RequiresApproval, onlyPlan(t, c).Status.Phase)
 		for _, o := range c.Objects() {

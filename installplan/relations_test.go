@@ -230,7 +230,7 @@ func TestReferencingSubscriptionBecomesAnOwner(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 12).Draw(t, "rounds") {
 			who, view := rapid.IntRange(0, 2).Draw(t, "who"), views[rapid.IntRange(0, 1).Draw(t, "view")]
-			c.RestartController()
+			c.Faults().RestartController()
 			if r, err := creators[who].Reconcile(t.Context(), view, types.NamespacedName{Namespace: NS}, c.Now(), nil); err == nil {
 				_ = olmcore.Run(t.Context(), c, r.Actions)
 			}
@@ -239,7 +239,7 @@ func TestReferencingSubscriptionBecomesAnOwner(t *testing.T) {
 			}
 			c.Advance(time.Second)
 		}
-		c.Recover()
+		c.Faults().Clear()
 		in, err := sweep.Gather(t.Context(), c, NS, installplan.Config{})
 		require.NoError(t, err)
 		in.Now = c.Now()

@@ -141,7 +141,7 @@ func TestTwoManagersCreateOnePlanWithAllOwners(t *testing.T) {
 		reconciling := plans(installplan.Config{})
 		owned := map[string]bool{}
 		run := func(controller fake.Controller, r olmcore.Reader) {
-			c.RestartController()
+			c.Faults().RestartController()
 			for _, key := range controller.Keys(r) {
 				result, err := controller.Reconcile(t.Context(), r, key, c.Now(), nil)
 				if err == nil {
@@ -190,7 +190,7 @@ func TestTwoManagersCreateOnePlanWithAllOwners(t *testing.T) {
 				}
 			},
 		})
-		c.Recover()
+		c.Faults().Clear()
 		c.Advance(time.Minute)
 		driven(t, c, 0, making, reconciling)
 		p := onlyPlan(t, c)
@@ -230,7 +230,7 @@ func TestFaultsDoNotChangeTheResult(t *testing.T) {
 			return controller
 		}
 		d := driven(t, c, 3*time.Minute, makers(Installs(Rich()), Things), watch(plans(Things)))
-		c.Recover()
+		c.Faults().Clear()
 		require.NoError(t, d.RunFor(context.Background(), 3*time.Minute))
 		p := onlyPlan(t, c)
 		require.Equal(t, Complete, p.Status.Phase, p.Status.Message)
@@ -324,7 +324,7 @@ func TestPlansConvergeAfterUsersInterfere(t *testing.T) {
 		run := func(duration time.Duration) { require.NoError(t, d.RunFor(context.Background(), duration)) }
 		t.Repeat(interferences(c, run))
 
-		c.Recover()
+		c.Faults().Clear()
 		require.NoError(t, fake.Edit(c, "olm", BundleName, func(cm *corev1.ConfigMap) { cm.Annotations, cm.BinaryData = bundle.Annotations, bundle.BinaryData }))
 		for range 3 {
 			for _, p := range everyPlan(t, c) {

@@ -15,9 +15,45 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/olmcore/olm/csv/permissions"
+	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/preview/internal/simulation"
 )
+
+// Preview is what approving a plan would do. Its JSON is stable: fields may be added. No list is nil.
+type Preview struct {
+	// Plan is the InstallPlan, with the resourceVersion that was looked at.
+	Plan olmcore.Ref `json:"plan"`
+	// Versions are the ClusterServiceVersions that come, with those that they replace.
+	Versions []Version `json:"versions"`
+	// Objects are created, changed or deleted, in this order and sorted. Statuses do not count, nor what the library notes
+	// on objects for itself.
+	Objects []Object `json:"objects"`
+	// Permissions are what roles and bindings give from then on, and do not give any more.
+	Permissions permissions.Difference `json:"permissions"`
+	// CustomResourceDefinitions are those that come, change or go.
+	CustomResourceDefinitions []Definition `json:"customResourceDefinitions"`
+	// Images are those of Deployments that come, change or go.
+	Images []Image `json:"images"`
+	// Webhooks are those that come, change or go.
+	Webhooks []Webhook `json:"webhooks"`
+	// Restarts are the Deployments whose Pods are replaced.
+	Restarts []Restart `json:"restarts"`
+	// Deprecations are what catalogs say of what is installed then.
+	Deprecations []Deprecation `json:"deprecations"`
+	// Gates are what the operators that are replaced say about being upgraded.
+	Gates []Gate `json:"gates"`
+	// Blocked is what keeps it from succeeding. Where it is not empty, the rest is how far it gets.
+	Blocked []Block `json:"blocked"`
+	// Undo says whether there is a way back.
+	Undo Undo `json:"undo"`
+	// NotRead are kinds whose objects are not known: what depends on them is told as if there were none.
+	NotRead []string `json:"notRead"`
+
+	// SchemaChanges ask which custom resources new schemas would break: the caller has them judged, as
+	// installplan.Outcome.SchemaChanges says, and calls Of again with Input.CustomResources. Empty once they were.
+	SchemaChanges []installplan.SchemaChange `json:"-"`
+}
 
 // Between compares two states of a cluster, whatever led from one to the other. Of the result Plan, Blocked and NotRead
 // are the caller's to fill in, and CustomResourceDefinitions say nothing of custom resources.
@@ -89,7 +125,8 @@ func pairsOf(was, is simulation.State) []pair {
 }
 
 func compareKeys(a, b olmcore.Key) int {
-	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Group, b.Group), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Group, b.Group), strings.Compare(a.Namespace, b.Namespace),
+		strings.Compare(a.Name, b.Name))
 }
 
 func takeVersion(p *Preview, of pair) {
@@ -193,8 +230,10 @@ func withoutOwn(grants []permissions.Grant, own map[condition]bool) []permission
 	}
 	return slices.DeleteFunc(grants, func(g permissions.Grant) bool {
 		r := g.Rule
-		return within(r.APIGroups, operatorsv2.GroupVersion.Group) && within(r.Resources, "operatorconditions") && within(r.Verbs, "get", "update", "patch") &&
-			len(r.ResourceNames) > 0 && !slices.ContainsFunc(r.ResourceNames, func(name string) bool { return !own[condition{g.Subject, g.Scope, name}] })
+		return within(r.APIGroups, operatorsv2.GroupVersion.Group) && within(r.Resources, "operatorconditions") && within(r.Verbs,
+			"get", "update", "patch") &&
+			len(r.ResourceNames) > 0 && !slices.ContainsFunc(r.ResourceNames,
+			func(name string) bool { return !own[condition{g.Subject, g.Scope, name}] })
 	})
 }
 
@@ -260,7 +299,8 @@ type Gate struct {
 }
 
 func gates(was simulation.State, v Version) []Gate {
-	c, is := was[olmcore.Key{Group: operatorsv2.GroupVersion.Group, Kind: "OperatorCondition", Namespace: v.Namespace, Name: v.Replaces}].(*operatorsv2.OperatorCondition)
+	c, is := was[olmcore.Key{Group: operatorsv2.GroupVersion.Group, Kind: "OperatorCondition", Namespace: v.Namespace,
+		Name: v.Replaces}].(*operatorsv2.OperatorCondition)
 	if !is {
 		return nil
 	}
@@ -291,8 +331,10 @@ func blocked(is simulation.State, key olmcore.Key) []Block {
 		all = append(all, b)
 	}
 	for _, name := range plan.Spec.ClusterServiceVersionNames {
-		c, exists := is[olmcore.Key{Group: v1alpha1.GroupName, Kind: v1alpha1.ClusterServiceVersionKind, Namespace: plan.Namespace, Name: name}].(*v1alpha1.ClusterServiceVersion)
-		if exists && c.Status.Phase != v1alpha1.CSVPhaseSucceeded && c.Status.Phase != v1alpha1.CSVPhaseReplacing && c.Status.Phase != v1alpha1.CSVPhaseDeleting {
+		c, exists := is[olmcore.Key{Group: v1alpha1.GroupName, Kind: v1alpha1.ClusterServiceVersionKind, Namespace: plan.Namespace,
+			Name: name}].(*v1alpha1.ClusterServiceVersion)
+		if exists && c.Status.Phase != v1alpha1.CSVPhaseSucceeded && c.Status.Phase != v1alpha1.CSVPhaseReplacing &&
+			c.Status.Phase != v1alpha1.CSVPhaseDeleting {
 			b := Block{Object: named(c), Reason: cmp.Or(string(c.Status.Reason), string(c.Status.Phase)), Message: c.Status.Message}
 			if names := unmet(c); names != "" {
 				b.Message += ": " + names

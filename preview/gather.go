@@ -50,7 +50,8 @@ func (g *gatherer) all(in Input) (Input, error) {
 	options := in.Options
 	options.Namespaces = []string{in.Plan.Namespace}
 	watched := options.Watched(simulation.Controllers...)
-	for _, kind := range slices.SortedFunc(maps.Keys(watched), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
+	byName := func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }
+	for _, kind := range slices.SortedFunc(maps.Keys(watched), byName) {
 		namespaces := watched[kind]
 		if namespaces == nil {
 			namespaces = []string{""}

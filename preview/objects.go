@@ -136,7 +136,8 @@ func meaning(o olmcore.Object) map[string]any {
 
 // isNote reports whether a label or an annotation is one that OLM, the library or Kubernetes writes for itself.
 func isNote(key string) bool {
-	for _, prefix := range []string{"olm.", "olmcore/", "operators.coreos.com/", "operatorframework.io/", "deployment.kubernetes.io/", "kubectl.kubernetes.io/"} {
+	for _, prefix := range []string{"olm.", "olmcore/", "operators.coreos.com/", "operatorframework.io/",
+		"deployment.kubernetes.io/", "kubectl.kubernetes.io/"} {
 		if strings.HasPrefix(key, prefix) {
 			return true
 		}

@@ -13,46 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/csv/permissions"
-	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/preview/internal/simulation"
 )
-
-// Preview is what approving a plan would do. Its JSON is stable: fields may be added. No list is nil.
-type Preview struct {
-	// Plan is the InstallPlan, with the resourceVersion that was looked at.
-	Plan olmcore.Ref `json:"plan"`
-	// Versions are the ClusterServiceVersions that come, with those that they replace.
-	Versions []Version `json:"versions"`
-	// Objects are created, changed or deleted, in this order and sorted. Statuses do not count, nor what the library notes
-	// on objects for itself.
-	Objects []Object `json:"objects"`
-	// Permissions are what roles and bindings give from then on, and do not give any more.
-	Permissions permissions.Difference `json:"permissions"`
-	// CustomResourceDefinitions are those that come, change or go.
-	CustomResourceDefinitions []Definition `json:"customResourceDefinitions"`
-	// Images are those of Deployments that come, change or go.
-	Images []Image `json:"images"`
-	// Webhooks are those that come, change or go.
-	Webhooks []Webhook `json:"webhooks"`
-	// Restarts are the Deployments whose Pods are replaced.
-	Restarts []Restart `json:"restarts"`
-	// Deprecations are what catalogs say of what is installed then.
-	Deprecations []Deprecation `json:"deprecations"`
-	// Gates are what the operators that are replaced say about being upgraded.
-	Gates []Gate `json:"gates"`
-	// Blocked is what keeps it from succeeding. Where it is not empty, the rest is how far it gets.
-	Blocked []Block `json:"blocked"`
-	// Undo says whether there is a way back.
-	Undo Undo `json:"undo"`
-	// NotRead are kinds whose objects are not known: what depends on them is told as if there were none.
-	NotRead []string `json:"notRead"`
-
-	// SchemaChanges ask which custom resources new schemas would break: the caller has them judged, as
-	// installplan.Outcome.SchemaChanges says, and calls Of again with Input.CustomResources. Empty once they were.
-	SchemaChanges []installplan.SchemaChange `json:"-"`
-}
 
 // Version is a ClusterServiceVersion that comes.
 type Version struct {

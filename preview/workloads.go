@@ -57,7 +57,8 @@ func takeDeployment(p *Preview, of pair) {
 	if before == nil || after == nil || equality.Semantic.DeepEqual(was.Spec.Template, is.Spec.Template) {
 		return
 	}
-	r := Restart{Namespace: of.key.Namespace, Deployment: of.key.Name, Replicas: 1, Recreate: is.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType, Fields: []Field{}}
+	r := Restart{Namespace: of.key.Namespace, Deployment: of.key.Name, Replicas: 1,
+		Recreate: is.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType, Fields: []Field{}}
 	if was.Spec.Replicas != nil {
 		r.Replicas = *was.Spec.Replicas
 	}

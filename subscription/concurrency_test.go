@@ -40,7 +40,7 @@ func (w *writer) act(t require.TestingT, c *fake.Cluster) (writes int) {
 	out, err := subscription.Reconcile(*w.read)
 	require.NoError(t, err)
 	_ = olmcore.Run(context.Background(), c, out.Actions) // what is refused or lost is tried again
-	c.RestartController()
+	c.Faults().RestartController()
 	return len(out.Actions)
 }
 
@@ -86,7 +86,7 @@ func TestConcurrentWritersKeepEachOthersChanges(t *testing.T) {
 			}
 			checkForeign(t, c, foreign)
 		}
-		c.Recover()
+		c.Faults().Clear()
 		for round := 0; ; round++ {
 			require.Less(t, round, 10, "not at rest")
 			writes := 0
@@ -112,7 +112,7 @@ func TestConcurrentWritersKeepEachOthersChanges(t *testing.T) {
 
 // injectFault lets one of the next writes of a kind fail.
 func injectFault(t *rapid.T, c *fake.Cluster, kinds ...string) {
-	c.Inject(fake.Fault{
+	c.Faults().Inject(fake.Fault{
 		Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Nth: rapid.IntRange(1, 3).Draw(t, "nth"), Mode: rapid.SampledFrom(faultModes).Draw(t, "mode"),
 	})
 }
@@ -194,13 +194,13 @@ func TestTwoWorkersOnOneNamespaceCreateNoDuplicatePlans(t *testing.T) {
 			case step == 9:
 				w.olm.Forget()
 			}
-			if c.Crashed() {
-				c.RestartController()
+			if c.Faults().Crashed() {
+				c.Faults().RestartController()
 				w.olm.Forget()
 			}
 			checkSameContent(t, c)
 		}
-		c.Recover()
+		c.Faults().Clear()
 		if !added {
 			require.NoError(t, subscribe("automatic", v1alpha1.ApprovalAutomatic))
 		}

@@ -523,7 +523,7 @@ func (p *past) step() {
 	case "forget":
 		w.forget()
 	case "pass":
-		p.c.Recover()
+		p.c.Faults().Clear()
 		for quiet := 0; quiet < 2; quiet++ { // one to see, one more to believe it
 			if p.pass() {
 				quiet = -1 // a plan was made or got its content, which the next pass sees
@@ -533,8 +533,8 @@ func (p *past) step() {
 		}
 		p.checkShown(false)
 	}
-	if p.c.Crashed() { // it comes back without memory
-		p.c.RestartController()
+	if p.c.Faults().Crashed() { // it comes back without memory
+		p.c.Faults().RestartController()
 		w.forget()
 	}
 	p.record()
@@ -564,7 +564,7 @@ func TestEveryStageIsReportedInRandomWorlds(t *testing.T) {
 				p.checkReports(w, false)
 			}
 		}
-		p.c.Recover()
+		p.c.Faults().Clear()
 		patience := 2
 		if p.reinstalls { // which takes a grace of two minutes
 			patience = 15

@@ -55,7 +55,7 @@ func TestUpgradesDependOnConditionsAndOverrides(t *testing.T) {
 			ctx := context.Background()
 			cluster := fake.NewCluster(now)
 			cluster.AutoCreateNamespaces = true
-			require.NoError(t, cluster.AddNode("a", nil))
+			require.NoError(t, cluster.Node("a").Create(nil))
 			driver := &fake.Driver{Cluster: cluster, Controllers: new(olm.OLM).Controllers()}
 			create(t, cluster, "base", "v1")
 			require.NoError(t, driver.Settle(ctx))

@@ -34,7 +34,7 @@ func world(t *testing.T, change func(t *testing.T, c *fake.Cluster)) invariant.W
 		New: func() (*fake.Cluster, error) {
 			c := fake.NewCluster(now)
 			c.AutoCreateNamespaces = true
-			require.NoError(t, c.AddNode("a", nil))
+			require.NoError(t, c.Node("a").Create(nil))
 			create(t, c, "base", "v1")
 			require.NoError(t, c.Create(&operatorsv2.OperatorCondition{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "by-hand"}, Spec: operatorsv2.OperatorConditionSpec{ServiceAccounts: []string{"mine"}},

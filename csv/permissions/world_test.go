@@ -132,7 +132,7 @@ func newCluster(namespaces ...string) (*fake.Cluster, error) {
 	c := fake.NewCluster(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
 	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group"}}
-	failed := []error{c.AddNode("node", nil), c.Create(group)}
+	failed := []error{c.Node("node").Create(nil), c.Create(group)}
 	for _, name := range namespaces {
 		failed = append(failed, c.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}

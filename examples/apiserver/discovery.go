@@ -63,7 +63,7 @@ func (s *Server) discovery(path []string) (answer any, ok bool) {
 
 func (s *Server) groups() metav1.APIGroupList {
 	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-	for _, k := range s.cluster.ServedKinds() {
+	for _, k := range s.cluster.Discovery().Kinds() {
 		if k.Group == "" {
 			continue
 		}
@@ -83,7 +83,7 @@ func (s *Server) groups() metav1.APIGroupList {
 func (s *Server) resources(gv schema.GroupVersion) (answer any, ok bool) {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
 	verbs := metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}
-	for _, k := range s.cluster.ServedKinds() {
+	for _, k := range s.cluster.Discovery().Kinds() {
 		if k.GroupVersion() != gv {
 			continue
 		}

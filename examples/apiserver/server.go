@@ -238,7 +238,7 @@ func (s *Server) parse(r *http.Request, path []string) (*request, error) {
 	if len(path) > 2 && path[0] == "namespaces" && path[2] != "status" && path[2] != "finalize" {
 		q.namespace, path = path[1], path[2:]
 	}
-	kinds := s.cluster.ServedKinds()
+	kinds := s.cluster.Discovery().Kinds()
 	i := slices.IndexFunc(kinds, func(k fake.ServedKind) bool { return k.GroupVersion() == gv && k.Resource == path[0] })
 	if i < 0 {
 		return nil, unknown

@@ -128,7 +128,7 @@ func world(t *testing.T) *fake.Cluster {
 	t.Helper()
 	c := fake.NewCluster(start)
 	c.AutoCreateNamespaces = true
-	require.NoError(t, c.AddNode("a", nil))
+	require.NoError(t, c.Node("a").Create(nil))
 	for kind, plural := range map[string]string{"Certificate": "certificates", "Issuer": "issuers"} {
 		require.NoError(t, c.Create(&apiextensionsv1.CustomResourceDefinition{
 			ObjectMeta: metav1.ObjectMeta{Name: plural + ".cert-manager.io"},

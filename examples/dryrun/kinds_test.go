@@ -88,7 +88,7 @@ func TestTheTableSaysWhoReadsAKind(t *testing.T) {
 // TestTheTableNamesKindsAsAnAPIServerDoes compares with the kinds that the fake cluster serves.
 func TestTheTableNamesKindsAsAnAPIServerDoes(t *testing.T) {
 	served := map[schema.GroupVersionKind]fake.ServedKind{}
-	for _, k := range fake.NewCluster(clock).ServedKinds() {
+	for _, k := range fake.NewCluster(clock).Discovery().Kinds() {
 		served[k.GroupVersionKind] = k
 	}
 	for _, k := range olmcore.Kinds() {

@@ -16,9 +16,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// failedNode are the states of a node that no Pod works on.
-var failedNode = []catalog.NodeState{catalog.NodeGone, catalog.NodeOutOfService, catalog.NodeUnreachable, catalog.NodeNotReady}
-
 // servingStates are the states in which a catalog can be asked; of one that is being deleted nothing is said.
 var servingStates = []catalog.State{catalog.StateServing, catalog.StateUpdating, catalog.StateDeleting}
 
@@ -77,7 +74,7 @@ func (s *scrape) addCatalog(cs *v1alpha1.CatalogSource, a catalog.Assessment) {
 	classes, failed := map[catalog.Class]int{}, map[catalog.NodeState]time.Time{}
 	for _, p := range a.Pods {
 		classes[p.Class]++
-		if slices.Contains(failedNode, p.NodeState) {
+		if p.NodeState.LosesPods() {
 			failed[p.NodeState] = earlier(failed[p.NodeState], p.NodeSince)
 		}
 	}

@@ -86,8 +86,8 @@ func troubled(t *testing.T) *world {
 	require.NoError(t, w.Delete(olmcore.RefOf(fake.Find[*v1alpha1.Subscription](w.Cluster, "ops", "gamma")).Unversioned()))
 	gone := fake.Find[*v1alpha1.ClusterServiceVersion](w.Cluster, "ops", "gamma.v2.0.0")
 	require.NoError(t, w.Delete(olmcore.RefOf(gone).Unversioned()))
-	require.NoError(t, w.FailNode("a"))
-	require.NoError(t, w.FailNode("b"))
+	require.NoError(t, w.Node("a").Fail())
+	require.NoError(t, w.Node("b").Fail())
 	w.run(t, 2*time.Minute)
 
 	// What no controller looks at before the scrape.

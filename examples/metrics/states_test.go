@@ -180,8 +180,8 @@ func TestTheGaugesAreWhatIsCounted(t *testing.T) {
 					_ = w.Delete(olmcore.RefOf(rapid.SampledFrom(some).Draw(t, "object")).Unversioned())
 				}
 			},
-			"fail a node": func(t *rapid.T) { _ = w.FailNode(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")) },
-			"heal nodes":  func(t *rapid.T) { _, _ = w.HealNode("a"), w.HealNode("b") },
+			"fail a node": func(t *rapid.T) { _ = w.Node(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")).Fail() },
+			"heal nodes":  func(t *rapid.T) { _, _ = w.Node("a").Heal(), w.Node("b").Heal() },
 			"go on":       func(t *rapid.T) { w.run(t, 5*time.Second) },
 			"wait":        func(t *rapid.T) { w.run(t, time.Minute) },
 		}

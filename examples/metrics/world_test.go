@@ -55,8 +55,8 @@ func newWorld(t require.TestingT) *world {
 	for _, r := range w.runners {
 		r.Told = w.metrics.Told
 	}
-	require.NoError(t, w.AddNode("a", nil))
-	require.NoError(t, w.AddNode("b", nil))
+	require.NoError(t, w.Node("a").Create(nil))
+	require.NoError(t, w.Node("b").Create(nil))
 	require.NoError(t, w.Create(
 		&v1alpha1.CatalogSource{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},

@@ -50,14 +50,14 @@ func tell(out io.Writer) error {
 
 func (s *story) catalogSurvives() error {
 	s.say("you", "start a cluster with the nodes a and b")
-	if err := s.act(s.cluster.AddNode("a", nil), s.cluster.AddNode("b", nil), s.create("CatalogSource")); err != nil {
+	if err := s.act(s.cluster.Node("a").Create(nil), s.cluster.Node("b").Create(nil), s.create("CatalogSource")); err != nil {
 		return err
 	}
 	if err := expect(nodes(s.serving()) == "a and b", "two Pods serve on two nodes, not on %q", nodes(s.serving())); err != nil {
 		return err
 	}
 	s.say("world", "node b falls silent")
-	if err := s.act(s.cluster.FailNode("b")); err != nil {
+	if err := s.act(s.cluster.Node("b").Fail()); err != nil {
 		return err
 	}
 	if err := s.wait(3 * time.Minute); err != nil {
@@ -67,7 +67,7 @@ func (s *story) catalogSurvives() error {
 		return err
 	}
 	s.say("world", "two Pods serve from node a; node b comes back")
-	if err := s.act(s.cluster.HealNode("b")); err != nil {
+	if err := s.act(s.cluster.Node("b").Heal()); err != nil {
 		return err
 	}
 	return s.imageMoves()
@@ -77,7 +77,7 @@ func (s *story) catalogSurvives() error {
 func (s *story) imageMoves() error {
 	const image = "registry.example.com/catalog:latest"
 	s.say("world", "the image %s gets new content", image)
-	s.cluster.SetImage(image, "sha256:"+strings.Repeat("2", 64))
+	s.cluster.Image(image).SetDigest("sha256:" + strings.Repeat("2", 64))
 	if err := s.wait(40 * time.Minute); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (h *History) heal() {
 	h.endRollout()
 	endRaces(h)
 	for _, node := range []string{"a", "b"} {
-		h.must(h.Cluster.HealNode(node))
+		h.must(h.Cluster.Node(node).Heal())
 	}
 	for _, ns := range tenants {
 		h.createGroup(ns)

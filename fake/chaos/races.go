@@ -278,10 +278,10 @@ func stepSurplusPod(h *History, r Choices) {
 		m.frozen[schema.GroupKind{Kind: kind}] = h.Cluster.Now().Add(3 * time.Minute)
 	}
 	h.Figures.NodeFailures++
-	h.must(h.Cluster.FailNode(node))
+	h.must(h.Cluster.Node(node).Fail())
 	h.advance(fake.NodeMonitorGrace + time.Second)
 	h.must(h.Cluster.Settle())
-	h.must(h.Cluster.HealNode(node))
+	h.must(h.Cluster.Node(node).Heal())
 	h.advance(time.Duration(1+r.IntN(10)) * time.Second)
 	h.must(h.Cluster.Settle())
 	setReplicas("1")

@@ -47,7 +47,7 @@ func installServing(h *History) {
 			}
 		}
 	}
-	h.must(h.Cluster.CheckServing())
+	h.must(h.Cluster.Serving().Check())
 }
 
 // seenCertificate is what a Secret held.

@@ -196,9 +196,9 @@ func stepNode(h *History, r Choices) {
 	h.Figures.NodeFailures++
 	node := pick(r, []string{"a", "b"})
 	if r.IntN(2) == 0 {
-		h.must(h.Cluster.FailNode(node))
+		h.must(h.Cluster.Node(node).Fail())
 	} else {
-		h.must(h.Cluster.HealNode(node))
+		h.must(h.Cluster.Node(node).Heal())
 	}
 }
 

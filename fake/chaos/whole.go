@@ -52,7 +52,7 @@ func checkServing(h *History) {
 	if h.Spoils && !h.Serves {
 		return
 	}
-	for _, line := range linesOf(h.Cluster.CheckServing()) {
+	for _, line := range linesOf(h.Cluster.Serving().Check()) {
 		isOnItsWay := h.Deletes || h.Spoils || strings.Contains(line, "no endpoints available")
 		if strings.Contains(line, "x509") || !isOnItsWay {
 			h.must(fmt.Errorf("what is called does not answer: %s", line))
@@ -156,7 +156,7 @@ func stuck(h *History) (all []*v1alpha1.ClusterServiceVersion) {
 
 // requireServed: in the end the API server reaches whatever it calls, and calls what the installed versions say.
 func requireServed(h *History) {
-	for _, line := range linesOf(h.Cluster.CheckServing()) {
+	for _, line := range linesOf(h.Cluster.Serving().Check()) {
 		if strings.Contains(line, "x509") || !isStuckWithout(h, line) && !isLeftBehind(h, line) {
 			h.must(fmt.Errorf("what is called does not answer in the end: %s", line))
 		}

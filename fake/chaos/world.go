@@ -170,15 +170,15 @@ func New(o Options) *History {
 	c := h.Cluster
 	c.AutoCreateNamespaces = true
 	c.Authorize = authorize
-	c.Webhooks = c.Serving(nil)
+	c.Webhooks = c.Serving().Webhooks(nil)
 	h.safety = &invariant.Safety{Cluster: c}
 	h.races = newRaces()
 	for _, p := range packages {
 		h.offers[p] = &offer{channel: "stable", versions: []version{{number: 1}}}
 	}
 	h.build()
-	h.must(c.AddNode("a", nil))
-	h.must(c.AddNode("b", nil))
+	h.must(c.Node("a").Create(nil))
+	h.must(c.Node("b").Create(nil))
 	h.must(c.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}))
 	createCatalog(h)
 	for _, ns := range tenants {

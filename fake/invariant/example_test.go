@@ -61,7 +61,7 @@ func ExampleSettles() {
 		New: func() (*fake.Cluster, error) {
 			c := fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 			c.AutoCreateNamespaces = true
-			return c, errors.Join(c.AddNode("a", nil), c.Create(&v1alpha1.CatalogSource{
+			return c, errors.Join(c.Node("a").Create(nil), c.Create(&v1alpha1.CatalogSource{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},
 				Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "example.com/catalog:v1"},
 			}))

@@ -48,7 +48,7 @@ func (w World) managed(fault *fake.Fault) ([]fake.Event, error) {
 	}
 	d := &fake.Driver{Cluster: cluster, Controllers: slices.Concat(w.Controllers(cluster), w.Controllers(cluster))}
 	if fault != nil {
-		cluster.Inject(*fault)
+		cluster.Faults().Inject(*fault)
 	}
 	ctx, settleTime := context.Background(), max(w.SettleTime, minSettleTime)
 	if err := d.RunFor(ctx, settleTime); err != nil {

@@ -19,7 +19,7 @@ import (
 func ExampleOLM() {
 	c := fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
-	if err := errors.Join(c.AddNode("a", nil), c.AddNode("b", nil), c.Create(&v1alpha1.CatalogSource{
+	if err := errors.Join(c.Node("a").Create(nil), c.Node("b").Create(nil), c.Create(&v1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},
 		Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "example.com/catalog:v1"},
 	})); err != nil {
@@ -28,7 +28,7 @@ func ExampleOLM() {
 	// Controllers of your own are appended to these.
 	driver := &fake.Driver{Cluster: c, Controllers: (&olm.OLM{}).Controllers()}
 	ctx := context.Background()
-	if err := errors.Join(driver.RunUntilIdle(ctx, time.Minute), c.FailNode("a")); err != nil {
+	if err := errors.Join(driver.RunUntilIdle(ctx, time.Minute), c.Node("a").Fail()); err != nil {
 		panic(err)
 	}
 	driver.Events = nil

@@ -89,7 +89,7 @@ func TestNoObjectCanBreakIt(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := fake.NewCluster(noon)
 				c.AutoCreateNamespaces = true
-				c.WatchSharing()
+				c.Sharing().Watch()
 				for _, o := range gen.Value[zoo](vocabulary(hostile)).Draw(t, "objects").objects() {
 					if data, err := olmcore.ToMap(o); err == nil && data != nil {
 						_ = c.Load(o) // what cannot even be stored is no input
@@ -105,7 +105,7 @@ func TestNoObjectCanBreakIt(t *testing.T) {
 						require.NoError(t, invariant.Separate(result), "%s %s", controller.Name, key)
 					}
 				}
-				require.NoError(t, c.Verify())
+				require.NoError(t, c.Sharing().Verify())
 			})
 		})
 	}

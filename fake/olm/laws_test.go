@@ -78,7 +78,7 @@ func copyOf(w *world) (*world, error) {
 	other.heads = maps.Clone(w.heads)
 	other.cluster = fake.NewCluster(w.cluster.Now())
 	other.cluster.AutoCreateNamespaces = true
-	other.cluster.WatchSharing()
+	other.cluster.Sharing().Watch()
 	return &other, other.cluster.Load(w.cluster.Objects()...)
 }
 

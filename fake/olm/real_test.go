@@ -186,7 +186,7 @@ func TestPublishedOperatorsLiveAndGo(t *testing.T) {
 		}}
 		d := &fake.Driver{Cluster: c, Controllers: o.Controllers()}
 		safety := &invariant.Safety{Cluster: c}
-		require.NoError(t, c.AddNode("a", nil))
+		require.NoError(t, c.Node("a").Create(nil))
 		group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "group"}}
 		group.Spec.TargetNamespaces = targetsOf[mode]
 		require.NoError(t, c.Create(group))

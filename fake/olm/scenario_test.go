@@ -221,7 +221,7 @@ func (w *workers) finishJobs(_ *scenario.World, a []string, _ []byte) (string, e
 			if status, _ := m["status"].(map[string]any); status["conditions"] != nil {
 				continue
 			}
-			if err := w.cluster.FinishJob(key.Namespace, key.Name, strings.Join(a, " ")); err != nil {
+			if err := w.cluster.Job(key.Namespace, key.Name).Finish(strings.Join(a, " ")); err != nil {
 				return "", err
 			}
 			ended++

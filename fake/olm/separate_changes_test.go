@@ -130,7 +130,7 @@ func (w *world) finishUnpacking(t *testing.T, pkg string, version int) {
 		if !strings.Contains(string(spec), image) || len(j.Status.Conditions) > 0 {
 			continue
 		}
-		require.NoError(t, w.cluster.FinishJob("olm", j.Name, ""))
+		require.NoError(t, w.cluster.Job("olm", j.Name).Finish(""))
 		require.NoError(t, fake.Edit(w.cluster, "olm", j.Labels["operatorframework.io/bundle-unpack-ref"], func(cm *corev1.ConfigMap) {
 			cm.Annotations, cm.Data = map[string]string{"olm.sourceImage": image}, map[string]string{}
 			for i, o := range bundle(pkg, version) {

@@ -381,7 +381,7 @@ func TestBundleThatCannotBeUnpackedHoldsUpNoOtherSet(t *testing.T) {
 		require.NoError(t, err)
 		for _, j := range jobs {
 			if len(j.Status.Conditions) == 0 {
-				require.NoError(t, w.cluster.FinishJob("olm", j.Name, "DeadlineExceeded"))
+				require.NoError(t, w.cluster.Job("olm", j.Name).Finish("DeadlineExceeded"))
 			}
 		}
 	}

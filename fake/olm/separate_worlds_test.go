@@ -194,7 +194,7 @@ func TestSeparatePlansInAnyWorld(t *testing.T) {
 			},
 			"restart": func(t *rapid.T) { m.restart(t) },
 			"fault": func(t *rapid.T) {
-				m.cluster.Inject(fake.Fault{
+				m.cluster.Faults().Inject(fake.Fault{
 					Verb: rapid.SampledFrom([]olmcore.Verb{olmcore.VerbCreate, olmcore.VerbUpdate, olmcore.VerbUpdateStatus}).Draw(t, "verb"),
 					Kind: rapid.SampledFrom([]string{"InstallPlan", "Subscription", "ClusterServiceVersion"}).Draw(t, "kind"),
 					Nth:  rapid.IntRange(1, 2).Draw(t, "nth"), Mode: rapid.SampledFrom(faultModes).Draw(t, "mode"),
@@ -208,7 +208,7 @@ func TestSeparatePlansInAnyWorld(t *testing.T) {
 				require.NoError(t, m.driver.RunFor(t.Context(), rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(t, "time")))
 			},
 		})
-		m.cluster.Recover()
+		m.cluster.Faults().Clear()
 		m.olm.InstallPlan.SeparatePlans = true
 		m.restart(t)
 		steps := 4

@@ -240,7 +240,7 @@ func TestABadImageThenAGoodBundle(t *testing.T) {
 	jobs, err := olmcore.List[*batchv1.Job](w.ctx, w.cluster, "olm", nil)
 	require.NoError(t, err)
 	require.Len(t, jobs, 1)
-	require.NoError(t, w.cluster.FinishJob("olm", jobs[0].Name, "DeadlineExceeded"))
+	require.NoError(t, w.cluster.Job("olm", jobs[0].Name).Finish("DeadlineExceeded"))
 	w.run(t, time.Minute)
 	s := w.status("alpha")
 	require.Equal(t, csvName("alpha", 1), s.CurrentCSV)

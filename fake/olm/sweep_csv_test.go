@@ -115,7 +115,10 @@ func TestAStormOfSweeps(t *testing.T) {
 		wanted := map[string]bool{"alpha": true}
 		pkg := func(t *rapid.T) string { return rapid.SampledFrom([]string{"alpha", "beta"}).Draw(t, "package") }
 		t.Repeat(map[string]func(*rapid.T){
-			"": func(t *rapid.T) { require.NoError(t, w.safety.Check()); require.NoError(t, w.cluster.Verify()) },
+			"": func(t *rapid.T) {
+				require.NoError(t, w.safety.Check())
+				require.NoError(t, w.cluster.Sharing().Verify())
+			},
 			"subscribe": func(t *rapid.T) {
 				name := pkg(t)
 				_ = w.subscribe(name, v1alpha1.ApprovalAutomatic)
@@ -136,7 +139,7 @@ func TestAStormOfSweeps(t *testing.T) {
 			"group goes":  func(*rapid.T) { _ = w.deleteGroup() },
 			"group comes": func(*rapid.T) { _ = w.createGroup() },
 			"fault": func(t *rapid.T) {
-				w.cluster.Inject(fake.Fault{
+				w.cluster.Faults().Inject(fake.Fault{
 					Verb: rapid.SampledFrom([]olmcore.Verb{olmcore.VerbCreate, olmcore.VerbUpdate, olmcore.VerbDelete}).Draw(t, "verb"),
 					Kind: rapid.SampledFrom([]string{"ClusterRole", "ClusterRoleBinding", "Namespace", "ClusterServiceVersion"}).Draw(t, "kind"),
 					Nth:  rapid.IntRange(1, 2).Draw(t, "nth"), Mode: rapid.SampledFrom(faultModes).Draw(t, "mode"),

@@ -173,7 +173,7 @@ func (u *unread) without(t *testing.T, kind olmcore.Kind) *olmcore.Snapshot {
 			objects = append(objects, o)
 		}
 	}
-	for _, served := range u.cluster.ServedKinds() {
+	for _, served := range u.cluster.Discovery().Kinds() {
 		if gk := served.GroupVersionKind.GroupKind(); gk != kind.GroupKind() {
 			scopes = append(scopes, olmcore.Scope{Kind: gk})
 		}
@@ -221,7 +221,7 @@ func (u *unread) assess(t *testing.T, r olmcore.Reader, controller string, key t
 		in.Now = now
 		a, err := subscription.Assess(in)
 		require.NoError(t, err)
-		return a.Verdicts, nil
+		return a.Decisions, nil
 	}
 	return nil, olmcore.ErrNotRead // has no Assess
 }

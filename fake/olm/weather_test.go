@@ -25,7 +25,7 @@ func TestAHalfMadeVersionHoldsNothingUpForEver(t *testing.T) {
 			w.offer(t, content, "alpha", one)
 			require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
 			for range 1000 {
-				w.cluster.Inject(fake.Fault{Verb: olmcore.VerbCreate, Kind: "ClusterRole", Mode: fake.FailWithoutEffect})
+				w.cluster.Faults().Inject(fake.Fault{Verb: olmcore.VerbCreate, Kind: "ClusterRole", Mode: fake.FailWithoutEffect})
 			}
 			w.run(t, 15*time.Minute)
 			require.Equal(t, "alpha.v1.0.0 Pending", w.phases())
@@ -38,7 +38,7 @@ func TestAHalfMadeVersionHoldsNothingUpForEver(t *testing.T) {
 				require.Equal(t, w.planOf(t, want).UID, w.status("alpha").InstallPlanRef.UID)
 				require.Equal(t, "alpha.v1.0.0 Pending, alpha.v2.0.0 Pending", w.phases())
 			}
-			w.cluster.Recover()
+			w.cluster.Faults().Clear()
 			w.run(t, 30*time.Minute)
 			require.Equal(t, want+" Succeeded", w.phases())
 			require.EqualValues(t, v1alpha1.SubscriptionStateAtLatest, w.status("alpha").State)

@@ -54,12 +54,12 @@ type world struct {
 func newWorld(t require.TestingT) *world {
 	w := &world{ctx: context.Background(), cluster: fake.NewCluster(noon), heads: map[string]int{"alpha": 1, "beta": 1}}
 	w.cluster.AutoCreateNamespaces = true
-	w.cluster.WatchSharing()
+	w.cluster.Sharing().Watch()
 	w.olm = &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Resolve: w.resolve, Sweeps: true}}
 	w.driver = &fake.Driver{Cluster: w.cluster, Controllers: w.olm.Controllers()}
 	w.safety = &invariant.Safety{Cluster: w.cluster}
-	require.NoError(t, w.cluster.AddNode("a", nil))
-	require.NoError(t, w.cluster.AddNode("b", nil))
+	require.NoError(t, w.cluster.Node("a").Create(nil))
+	require.NoError(t, w.cluster.Node("b").Create(nil))
 	require.NoError(t, w.cluster.Create(
 		&v1alpha1.CatalogSource{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},
@@ -223,7 +223,10 @@ func TestAStorm(t *testing.T) {
 		w := newWorld(t)
 		name := func(t *rapid.T) string { return rapid.SampledFrom([]string{"alpha", "beta"}).Draw(t, "package") }
 		t.Repeat(map[string]func(*rapid.T){
-			"": func(t *rapid.T) { require.NoError(t, w.safety.Check()); require.NoError(t, w.cluster.Verify()) },
+			"": func(t *rapid.T) {
+				require.NoError(t, w.safety.Check())
+				require.NoError(t, w.cluster.Sharing().Verify())
+			},
 			"subscribe": func(t *rapid.T) {
 				_ = w.subscribe(name(t), rapid.SampledFrom([]v1alpha1.Approval{v1alpha1.ApprovalManual, v1alpha1.ApprovalAutomatic}).Draw(t, "approval"))
 			},
@@ -242,10 +245,10 @@ func TestAStorm(t *testing.T) {
 					_ = w.cluster.Delete(olmcore.RefOf(rapid.SampledFrom(csvs).Draw(t, "csv")).Unversioned())
 				}
 			},
-			"node fails": func(t *rapid.T) { _ = w.cluster.FailNode(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")) },
-			"node heals": func(t *rapid.T) { _ = w.cluster.HealNode(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")) },
+			"node fails": func(t *rapid.T) { _ = w.cluster.Node(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")).Fail() },
+			"node heals": func(t *rapid.T) { _ = w.cluster.Node(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")).Heal() },
 			"fault": func(t *rapid.T) {
-				w.cluster.Inject(fake.Fault{
+				w.cluster.Faults().Inject(fake.Fault{
 					Verb: rapid.SampledFrom(verbs).Draw(t, "verb"), Kind: rapid.SampledFrom(kinds).Draw(t, "kind"),
 					Nth: rapid.IntRange(1, 2).Draw(t, "nth"), Mode: rapid.SampledFrom(faultModes).Draw(t, "mode"),
 				})
@@ -283,7 +286,7 @@ func TestAStormInstallsWhatIsWanted(t *testing.T) {
 				w.olm.CatalogsChanged()
 			},
 			"fault": func(t *rapid.T) {
-				w.cluster.Inject(fake.Fault{
+				w.cluster.Faults().Inject(fake.Fault{
 					Verb: rapid.SampledFrom([]olmcore.Verb{olmcore.VerbCreate, olmcore.VerbUpdate, olmcore.VerbUpdateStatus}).Draw(t, "verb"),
 					Kind: rapid.SampledFrom([]string{"InstallPlan", "Subscription", "ClusterServiceVersion"}).Draw(t, "kind"),
 					Nth:  rapid.IntRange(1, 2).Draw(t, "nth"), Mode: rapid.SampledFrom(faultModes).Draw(t, "mode"),
@@ -316,9 +319,9 @@ func TestAStormInstallsWhatIsWanted(t *testing.T) {
 
 // calm stops all faults and requires what every world must come to.
 func (w *world) calm(t *rapid.T) {
-	w.cluster.Recover()
-	_ = w.cluster.HealNode("a")
-	_ = w.cluster.HealNode("b")
+	w.cluster.Faults().Clear()
+	_ = w.cluster.Node("a").Heal()
+	_ = w.cluster.Node("b").Heal()
 	for range 8 {
 		require.NoError(t, w.approveAll())
 		w.run(t, 15*time.Minute)

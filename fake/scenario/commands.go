@@ -39,37 +39,37 @@ func builtin() map[string]Command {
 		"inject":  inject,
 		"webhooks": func(w *World, args []string, _ []byte) (string, error) {
 			denied := strings.Join(args, " ")
-			w.Cluster.Webhooks = w.Cluster.Serving(func(call fake.WebhookCall) fake.WebhookAnswer {
+			w.Cluster.Webhooks = w.Cluster.Serving().Webhooks(func(call fake.WebhookCall) fake.WebhookAnswer {
 				return fake.WebhookAnswer{Denied: denied, Objects: call.Relabelled()}
 			})
 			return "", nil
 		},
-		"check-serving": func(w *World, _ []string, _ []byte) (string, error) { return "", w.Cluster.CheckServing() },
-		"recover":       func(w *World, _ []string, _ []byte) (string, error) { w.Cluster.Recover(); return "", nil },
+		"check-serving": func(w *World, _ []string, _ []byte) (string, error) { return "", w.Cluster.Serving().Check() },
+		"recover":       func(w *World, _ []string, _ []byte) (string, error) { w.Cluster.Faults().Clear(); return "", nil },
 		"node-add": func(w *World, args []string, _ []byte) (string, error) {
 			if len(args) == 0 {
 				return "", errors.New("node-add NAME [LABEL=VALUE...]")
 			}
-			return "", w.Cluster.AddNode(args[0], pairs(args[1:]))
+			return "", w.Cluster.Node(args[0]).Create(pairs(args[1:]))
 		},
 	}
 	for name, f := range map[string]func(c *fake.Cluster, name, rest string) error{
-		"node-fails":     func(c *fake.Cluster, name, _ string) error { return c.FailNode(name) },
-		"node-not-ready": (*fake.Cluster).NotReadyNode,
-		"node-heals":     func(c *fake.Cluster, name, _ string) error { return c.HealNode(name) },
-		"node-removed":   func(c *fake.Cluster, name, _ string) error { return c.RemoveNode(name) },
-		"node-cordon":    func(c *fake.Cluster, name, _ string) error { return c.Cordon(name) },
-		"node-uncordon":  func(c *fake.Cluster, name, _ string) error { return c.Uncordon(name) },
-		"node-drain":     func(c *fake.Cluster, name, _ string) error { return c.Drain(name) },
-		"image":          func(c *fake.Cluster, name, digest string) error { c.SetImage(name, digest); return nil },
-		"break-image":    func(c *fake.Cluster, name, reason string) error { c.BreakImage(name, reason); return nil },
-		"heal-image":     func(c *fake.Cluster, name, _ string) error { c.HealImage(name); return nil },
+		"node-fails":     func(c *fake.Cluster, name, _ string) error { return c.Node(name).Fail() },
+		"node-not-ready": func(c *fake.Cluster, name, reason string) error { return c.Node(name).SetNotReady(reason) },
+		"node-heals":     func(c *fake.Cluster, name, _ string) error { return c.Node(name).Heal() },
+		"node-removed":   func(c *fake.Cluster, name, _ string) error { return c.Node(name).Delete() },
+		"node-cordon":    func(c *fake.Cluster, name, _ string) error { return c.Node(name).Cordon() },
+		"node-uncordon":  func(c *fake.Cluster, name, _ string) error { return c.Node(name).Uncordon() },
+		"node-drain":     func(c *fake.Cluster, name, _ string) error { return c.Node(name).Drain() },
+		"image":          func(c *fake.Cluster, name, digest string) error { c.Image(name).SetDigest(digest); return nil },
+		"break-image":    func(c *fake.Cluster, name, reason string) error { c.Image(name).Break(reason); return nil },
+		"heal-image":     func(c *fake.Cluster, name, _ string) error { c.Image(name).Heal(); return nil },
 		"break-deployment": named(func(c *fake.Cluster, ns, name, message string) error {
-			c.BreakDeployment(ns, name, message)
+			c.Deployment(ns, name).Break(message)
 			return nil
 		}),
-		"heal-deployment": named(func(c *fake.Cluster, ns, name, _ string) error { c.HealDeployment(ns, name); return nil }),
-		"finish-job":      named((*fake.Cluster).FinishJob),
+		"heal-deployment": named(func(c *fake.Cluster, ns, name, _ string) error { c.Deployment(ns, name).Heal(); return nil }),
+		"finish-job":      named(func(c *fake.Cluster, ns, name, failure string) error { return c.Job(ns, name).Finish(failure) }),
 	} {
 		commands[name] = func(w *World, args []string, _ []byte) (string, error) {
 			if len(args) == 0 {
@@ -124,7 +124,7 @@ func load(w *World, args []string, input []byte) (string, error) {
 			continue
 		}
 		for name := range strings.SplitSeq(nodes, ",") {
-			if err := w.Cluster.AddNode(name, nil); err != nil {
+			if err := w.Cluster.Node(name).Create(nil); err != nil {
 				return "", err
 			}
 		}
@@ -274,7 +274,7 @@ func inject(w *World, args []string, _ []byte) (string, error) {
 			f.Kind = arg
 		}
 	}
-	w.Cluster.Inject(f)
+	w.Cluster.Faults().Inject(f)
 	return "", nil
 }
 

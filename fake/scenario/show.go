@@ -18,7 +18,7 @@ import (
 // kind finds a served kind by kind or resource in any case, with or without its group.
 func (w *World) kind(name string) (fake.ServedKind, error) {
 	var found []fake.ServedKind
-	for _, k := range w.Cluster.ServedKinds() {
+	for _, k := range w.Cluster.Discovery().Kinds() {
 		for _, known := range []string{k.Kind, k.Resource, k.Kind + "." + k.Group, k.Resource + "." + k.Group} {
 			if strings.EqualFold(known, name) && (len(found) == 0 || found[0].GroupKind() != k.GroupKind()) {
 				found = append(found, k)

@@ -105,7 +105,7 @@ func TestUnpackedBundleContainsItsObjects(t *testing.T) {
 			cm.Data[name+".yaml"] = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + name + "}\n"
 		}
 	}))
-	require.NoError(t, c.FinishJob("olm", jobs[0].Name, ""))
+	require.NoError(t, c.Job("olm", jobs[0].Name).Finish(""))
 	out, _ := unpackedSoFar(t, c, l)
 	require.Empty(t, ConditionsOf(out.Lookup), "it is not pending any more")
 	require.Equal(t, corev1.ConditionTrue, out.Lookup.GetCondition("BundleLookupNotPersisted").Status, "the plan removes it")

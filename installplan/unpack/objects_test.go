@@ -224,7 +224,7 @@ func TestBundleIsUnpackedDespiteLostWrites(t *testing.T) {
 		failures := rapid.IntRange(0, 3).Draw(t, "failures")
 		var failedAt time.Time
 		for range 400 {
-			c.RestartController()
+			c.Faults().RestartController()
 			in, err := unpack.Gather(t.Context(), c, NS, Lookup(t), Images)
 			require.NoError(t, err)
 			in.Now = c.Now()

@@ -29,8 +29,8 @@ func newFakeWorld(t testing.TB) *fakeWorld {
 	return &fakeWorld{t: t, Cluster: fake.NewCluster(time.Now())}
 }
 
-func (w *fakeWorld) addNode(name string)  { require.NoError(w.t, w.AddNode(name, nil)) }
-func (w *fakeWorld) failNode(name string) { require.NoError(w.t, w.FailNode(name)) }
+func (w *fakeWorld) addNode(name string)  { require.NoError(w.t, w.Node(name).Create(nil)) }
+func (w *fakeWorld) failNode(name string) { require.NoError(w.t, w.Node(name).Fail()) }
 
 func (w *fakeWorld) start(managers int) {
 	for range managers {

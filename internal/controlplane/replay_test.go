@@ -192,7 +192,7 @@ func surroundings(t testing.TB, c *fake.Cluster, a olmcore.Action) {
 	if pod, ok := create.Object.(*corev1.Pod); ok {
 		require.NoError(t, c.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}}))
 	}
-	c.Serve(create.Target.GVK(), create.Target.Namespace != "")
+	c.Discovery().Serve(create.Target.GVK(), create.Target.Namespace != "")
 }
 
 func actionOf(t testing.TB, h history, r controlplane.Request, written olmcore.Object) (olmcore.Action, olmcore.Object) {

@@ -255,7 +255,7 @@ func subscriptionStep(version, name string) *v1alpha1.Step {
 // Faults strike any write of a run.
 func Faults(t *rapid.T, c *fake.Cluster) {
 	for range rapid.IntRange(0, 4).Draw(t, "faults") {
-		c.Inject(fake.Fault{
+		c.Faults().Inject(fake.Fault{
 			Verb: rapid.SampledFrom([]olmcore.Verb{"", olmcore.VerbCreate, olmcore.VerbUpdate, olmcore.VerbUpdateStatus}).Draw(t, "verb"),
 			Nth:  rapid.IntRange(1, 8).Draw(t, "nth"),
 			Mode: rapid.SampledFrom([]fake.FaultMode{fake.FailWithoutEffect, fake.FailAfterEffect, fake.Conflict, fake.Crash}).Draw(t, "mode"),

@@ -71,7 +71,7 @@ var allowedModuleImports = map[string][]string{
 	},
 	"catalog": {"internal/checkpoint", "internal/inputs", "internal/printable", "olmcore"},
 	"subscription": {
-		"internal/checkpoint", "internal/inputs", "internal/plans", "internal/printable", "internal/yamljson",
+		"internal/checkpoint", "internal/inputs", "internal/plans", "internal/printable", "internal/spelling", "internal/yamljson",
 		"olmcore", "olmcore/decode",
 	},
 	"installplan": {

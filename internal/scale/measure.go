@@ -275,13 +275,13 @@ func (m *measurement) failNode(ctx context.Context) error {
 			name = pod.Spec.NodeName
 		}
 	}
-	if err := m.world.server.FailNode(name); err != nil {
+	if err := m.world.server.Node(name).Fail(); err != nil {
 		return err
 	}
 	if err := m.world.runFor(ctx, 15*time.Minute); err != nil {
 		return err
 	}
-	if err := m.world.server.HealNode(name); err != nil { // what follows counts, too
+	if err := m.world.server.Node(name).Heal(); err != nil { // what follows counts, too
 		return err
 	}
 	return m.world.runFor(ctx, 15*time.Minute)

@@ -78,7 +78,7 @@ func newWorld(s size) (*world, error) {
 	w.server = newServer(c)
 	w.server.created = w.unpack
 	for n := range s.Nodes {
-		if err := c.AddNode(nodeName(n), nil); err != nil {
+		if err := c.Node(nodeName(n)).Create(nil); err != nil {
 			return nil, err
 		}
 	}
@@ -138,7 +138,7 @@ func (w *world) unpack(o olmcore.Object) {
 		}
 	})
 	if err == nil {
-		err = w.server.FinishJob(job.Namespace, job.Name, "")
+		err = w.server.Job(job.Namespace, job.Name).Finish("")
 	}
 	w.server.failure = errors.Join(w.server.failure, err)
 }

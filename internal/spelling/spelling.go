@@ -4,6 +4,7 @@
 package spelling
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -27,6 +28,28 @@ func Nearest(name string, known []string) string {
 		}
 	}
 	return best
+}
+
+// Similar returns at most limit of some names that may be meant where name is written, the most similar first. A name
+// is similar if one contains the other, or if at most a quarter of the letters differ. Case does not matter.
+func Similar(name string, known []string, limit int) []string {
+	if name == "" {
+		return nil
+	}
+	name = strings.ToLower(name)
+	edits := func(other string) int {
+		d := len(name) - len(other)
+		if d > len(name)/4 || -d > len(name)/4 {
+			return max(len(name), len(other))
+		}
+		return Edits(name, strings.ToLower(other))
+	}
+	similar := slices.DeleteFunc(slices.Clone(known), func(other string) bool {
+		lower := strings.ToLower(other)
+		return other == "" || !strings.Contains(lower, name) && !strings.Contains(name, lower) && edits(other) > len(name)/4
+	})
+	slices.SortStableFunc(similar, func(a, b string) int { return cmp.Compare(edits(a), edits(b)) })
+	return similar[:min(len(similar), limit)]
 }
 
 // Edits is how many bytes have to be changed, added, left out or exchanged with the next to make one name the other.

@@ -29,6 +29,16 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+func TestSimilarNames(t *testing.T) {
+	names := []string{"kafka", "strimzi-kafka-operator", "etcd", "prometheus"}
+	for wrong, want := range map[string][]string{
+		"kafak": {"kafka"}, "Kafka": {"kafka", "strimzi-kafka-operator"}, "promethues": {"prometheus"}, "etc": {"etcd"}, "": nil, "redis": {},
+	} {
+		require.Equal(t, want, spelling.Similar(wrong, names, 3), wrong)
+	}
+	require.Equal(t, []string{"kafka"}, spelling.Similar("kafka", names, 1))
+}
+
 func TestEdits(t *testing.T) {
 	require.Equal(t, []int{0, 1, 1, 1, 1, 3}, []int{
 		spelling.Edits("abc", "abc"), spelling.Edits("abc", "ab"), spelling.Edits("abc", "abcd"), spelling.Edits("abc", "axc"), spelling.Edits("abc", "acb"), spelling.Edits("", "abc"),

@@ -174,7 +174,7 @@ func Offering(t require.TestingT, bundles []Bundle, objects ...olmcore.Object) *
 	for _, name := range []string{Namespace, "olm", metav1.NamespaceSystem} {
 		namespaces = append(namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	require.NoError(t, w.Cluster.AddNode("a", nil))
+	require.NoError(t, w.Cluster.Node("a").Create(nil))
 	require.NoError(t, w.Cluster.Create(append(append(namespaces, objects...), group, source, sub)...))
 	w.Run(t)
 	return w

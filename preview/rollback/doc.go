@@ -19,6 +19,6 @@
 // The way leads through what OLM does by itself. The Subscription gets manual approval, so that the newer version does
 // not come again; the newer version is deleted, with its custom resources kept; the version before, where it waits
 // still, takes over again; where it is gone, the Subscription forgets what it had and starts from there, and its
-// InstallPlan is approved. The whole way is gone in memory first, as package preview does: what does not lead there is
-// not advised.
+// InstallPlan is approved.The rollback is simulated first, as in package
+// preview. It is offered only if the simulation ends with the older version installed.
 package rollback

@@ -16,7 +16,8 @@ import (
 // Run gathers what is observed, and returns the way back of a Subscription to a version, "" for the one before, with
 // custom resources judged by options.Judge where there is one. Errors are those of preview.GatherNamespace, of Judge
 // and of Of.
-func Run(ctx context.Context, r olmcore.Reader, subscription types.NamespacedName, to string, acceptLoss bool, now time.Time, options controllers.Options) (Advice, error) {
+func Run(ctx context.Context, r olmcore.Reader, subscription types.NamespacedName, to string, acceptLoss bool, now time.Time,
+	options controllers.Options) (Advice, error) {
 	gathered, err := preview.GatherNamespace(ctx, r, subscription.Namespace, now, options)
 	if err != nil {
 		return Advice{}, err

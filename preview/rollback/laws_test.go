@@ -52,7 +52,7 @@ func TestTheWayLeadsThere(t *testing.T) {
 				second.CRD.Spec.Versions = append(second.CRD.Spec.Versions, upgradetest.Version("v2", false, "size"))
 			}
 		})
-		w.Cluster.BreakImage(broken, "ImagePullBackOff")
+		w.Cluster.Image(broken).Break("ImagePullBackOff")
 		if draw("automatic") {
 			require.NoError(rt, fake.Edit(w.Cluster, vault.Namespace, vault.Name, func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = v1alpha1.ApprovalAutomatic }))
 		}

@@ -88,7 +88,7 @@ func TestWhatWasNotReadIsNotGuessed(t *testing.T) {
 // that no clock shows does not count.
 func TestAClockThatIsBehind(t *testing.T) {
 	w := upgradetest.New(t, breakSecond)
-	w.Cluster.BreakImage(broken, "ImagePullBackOff")
+	w.Cluster.Image(broken).Break("ImagePullBackOff")
 	w.Approve(t)
 	want := advised(t, w, "", false)
 	require.Empty(t, want.Refused)

@@ -148,7 +148,7 @@ func (w world) isAt(to string) bool {
 	return w.runs(to) && first(w, to, dropPlans, removeNewer, awaitRemoval, startAgain) == (step{})
 }
 
-// walk goes the way in memory.
+// walk simulates the rollback.
 func (in *Input) walk(ctx context.Context, a Advice, anew bool) (Advice, error) {
 	options := in.Options
 	options.Namespaces = []string{in.Namespace}
@@ -283,8 +283,10 @@ func dependants(was, is simulation.State, a Advice) []string {
 }
 
 func serves(state simulation.State, r v1alpha1.CRDDescription) bool {
-	crd, is := state[olmcore.Key{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition", Name: r.Name}].(*apiextensionsv1.CustomResourceDefinition)
-	return is && slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == r.Version && v.Served })
+	key := olmcore.Key{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition", Name: r.Name}
+	crd, is := state[key].(*apiextensionsv1.CustomResourceDefinition)
+	return is && slices.ContainsFunc(crd.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == r.Version && v.Served })
 }
 
 // why says what the version, or the plan that brings it, says itself, or that its content is in an image alone.

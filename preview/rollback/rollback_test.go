@@ -77,7 +77,7 @@ func breakSecond(_, second *bundle) {
 // TestFailedForward: "The upgrade fails, the old version is not coming back by itself, and I want it back."
 func TestFailedForward(t *testing.T) {
 	w := upgradetest.New(t, breakSecond)
-	w.Cluster.BreakImage(broken, "ImagePullBackOff")
+	w.Cluster.Image(broken).Break("ImagePullBackOff")
 	w.Approve(t)
 	require.Equal(t, []v1alpha1.ClusterServiceVersionPhase{v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseFailed}, []v1alpha1.ClusterServiceVersionPhase{w.Phase(upgradetest.First), w.Phase(upgradetest.Second)})
 
@@ -111,7 +111,7 @@ func TestFailedWithAChangedDefinition(t *testing.T) {
 		second.CRD.Spec.Versions[0] = upgradetest.Version("v1", true, "size", "rooms")
 		second.CRD.Spec.Versions = append(second.CRD.Spec.Versions, upgradetest.Version("v2", false, "size", "rooms"))
 	})
-	w.Cluster.BreakImage(broken, "ImagePullBackOff")
+	w.Cluster.Image(broken).Break("ImagePullBackOff")
 	w.Approve(t)
 	a := advised(t, w, "", false)
 	require.Empty(t, a.Refused)
@@ -130,7 +130,7 @@ func TestFailedWithADefinitionThatTheOldVersionCannotUse(t *testing.T) {
 		old.Served = false
 		second.CRD.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{old, upgradetest.Version("v2", true, "size")}
 	})
-	w.Cluster.BreakImage(broken, "ImagePullBackOff")
+	w.Cluster.Image(broken).Break("ImagePullBackOff")
 	w.Approve(t)
 	for _, acceptLoss := range []bool{false, true} {
 		a := advised(t, w, "", acceptLoss)
@@ -255,7 +255,7 @@ func TestDependants(t *testing.T) {
 // TestVersionsOfOthersAreLeftAlone: a version of another Subscription is not deleted, whatever it says to replace.
 func TestVersionsOfOthersAreLeftAlone(t *testing.T) {
 	w := upgradetest.New(t, breakSecond)
-	w.Cluster.BreakImage(broken, "ImagePullBackOff")
+	w.Cluster.Image(broken).Break("ImagePullBackOff")
 	w.Approve(t)
 	other := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: vault.Namespace, Name: "shop.v1"}}
 	other.Spec.Replaces = upgradetest.Second
@@ -336,7 +336,7 @@ func TestNothingToGoBackFrom(t *testing.T) {
 func TestAWayThatWasStoppedGoesOnByItself(t *testing.T) {
 	for _, change := range []func(_, _ *bundle){nil, breakSecond} {
 		w := upgradetest.New(t, change)
-		w.Cluster.BreakImage(broken, "ImagePullBackOff")
+		w.Cluster.Image(broken).Break("ImagePullBackOff")
 		w.Approve(t)
 		for range 30 {
 			a := advised(t, w, "", false)

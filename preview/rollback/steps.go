@@ -82,7 +82,8 @@ func holdBack(w world, to string) step {
 	}
 	after := w.sub.DeepCopy()
 	after.Spec.InstallPlanApproval, after.Spec.StartingCSV = v1alpha1.ApprovalManual, to
-	return do(olmcore.UpdateOf(w.sub, after, olmcore.Cause{Reason: ReasonHeld, Message: "newer versions wait for approval, and " + to + " is where to start from"}))
+	return do(olmcore.UpdateOf(w.sub, after, olmcore.Cause{Reason: ReasonHeld,
+		Message: "newer versions wait for approval, and " + to + " is where to start from"}))
 }
 
 // dropPlans deletes what was approved and would bring a newer version, again or at last.
@@ -95,8 +96,10 @@ func dropPlans(w world, to string) step {
 			return slices.ContainsFunc(newer, func(c *v1alpha1.ClusterServiceVersion) bool { return c.Name == name })
 		}) ||
 			w.sub.Status.InstallPlanRef != nil && w.sub.Status.InstallPlanRef.Name == name
-		if isOurs && p.Spec.Approved && p.Status.Phase != v1alpha1.InstallPlanPhaseComplete && !slices.Contains(names, to) && p.DeletionTimestamp == nil {
-			return do(olmcore.DeleteOf(p, olmcore.Cause{Reason: ReasonPlanObsolete, Message: "it would bring " + strings.Join(names, ", ") + " again"}))
+		if isOurs && p.Spec.Approved && p.Status.Phase != v1alpha1.InstallPlanPhaseComplete && !slices.Contains(names, to) &&
+			p.DeletionTimestamp == nil {
+			return do(olmcore.DeleteOf(p, olmcore.Cause{Reason: ReasonPlanObsolete,
+				Message: "it would bring " + strings.Join(names, ", ") + " again"}))
 		}
 	}
 	return step{}

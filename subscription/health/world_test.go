@@ -66,7 +66,7 @@ func TestFailedUpgradeNamesTheNewVersion(t *testing.T) {
 	w := upgradetest.New(t, func(_, second *upgradetest.Bundle) {
 		second.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = broken
 	})
-	w.Cluster.BreakImage(broken, "ImagePullBackOff")
+	w.Cluster.Image(broken).Break("ImagePullBackOff")
 	w.Approve(t)
 	require.Equal(t, corev1.ConditionTrue, w.Subscribed().Status.GetCondition(v1alpha1.SubscriptionResolutionFailed).Status)
 	in, err := health.Gather(context.Background(), w.Cluster, upgradetest.Namespace, subscription.Config{})

@@ -4,8 +4,6 @@ package resolution
 
 import (
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
-	"github.com/olmcore/olm/subscription/resolution/internal/explain"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
@@ -13,20 +11,20 @@ import (
 type (
 	// Package is one package of a catalog. It is the input of Build and the output of fbc.Load. Its content may be
 	// invalid.
-	Package = content.Package
+	Package = model.Package
 	// Channel is one channel of a Package: a graph of upgrades.
-	Channel = content.Channel
+	Channel = model.Channel
 	// ChannelEntry is the position of a bundle in a Channel.
-	ChannelEntry = content.ChannelEntry
+	ChannelEntry = model.ChannelEntry
 	// Bundle is one version of an operator.
-	Bundle = content.Bundle
+	Bundle = model.Bundle
 	// RelatedImage is an image that a Bundle uses.
-	RelatedImage = content.RelatedImage
+	RelatedImage = model.RelatedImage
 	// Deprecation is the deprecation message of a package, a channel or a bundle.
-	Deprecation = content.Deprecation
+	Deprecation = model.Deprecation
 	// Catalog is the indexed content of one catalog, as Resolve needs it. It never changes, so concurrent calls may
 	// share it.
-	Catalog = content.Catalog
+	Catalog = model.Catalog
 )
 
 // Build indexes the content of one catalog. Build ignores invalid content or marks it as invalid, and the rest of the
@@ -36,7 +34,7 @@ type (
 //
 // Source: operator-registry alpha/declcfg, ConvertToModel, and alpha/model, Validate. Differs: OLM rejects a catalog
 // that contains an invalid package. This library ignores only the invalid content.
-func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) { return content.Build(packages) }
+func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) { return model.Build(packages) }
 
 // These types are the input of Resolve.
 type (
@@ -61,24 +59,22 @@ type (
 
 // These types are the parts of a Result besides the Resolution.
 type (
-	// Target is the operator that one Subscription resolves to.
-	Target = explain.Target
 	// HeldBack explains why a Subscription did not get its best candidate.
-	HeldBack = explain.HeldBack
+	HeldBack = model.HeldBack
 	// HeldBackCode is the kind of reason in a HeldBack.
 	HeldBackCode = model.HeldBackCode
 	// Core is one independent reason why there is no solution: a minimal set of rules that contradict each other.
-	Core = explain.Core
+	Core = model.Core
 	// Rule is one rule that a solution must satisfy.
-	Rule = explain.Rule
+	Rule = model.Rule
 	// RuleKind is the kind of a Rule.
 	RuleKind = model.RuleKind
 	// Remedy is a change of the input with which the Subscriptions would be resolved.
-	Remedy = explain.Remedy
+	Remedy = model.Remedy
 	// RemedyCode is the kind of a Remedy.
-	RemedyCode = explain.RemedyCode
+	RemedyCode = model.RemedyCode
 	// Explanation explains why a bundle is or is not chosen.
-	Explanation = explain.Explanation
+	Explanation = model.Explanation
 	// Stats contains the amount of work of a resolution. Equal inputs give equal Stats.
 	Stats = model.Stats
 )
@@ -138,4 +134,4 @@ type Result struct {
 
 // CoresFor returns the Cores that affect a Subscription: the Cores that name the Subscription, and the Cores that name
 // no Subscription.
-func (r Result) CoresFor(subscription string) []Core { return explain.CoresFor(r.Cores, subscription) }
+func (r Result) CoresFor(subscription string) []Core { return model.CoresFor(r.Cores, subscription) }

@@ -3,8 +3,6 @@
 package resolution
 
 import (
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
-	"github.com/olmcore/olm/subscription/resolution/internal/explain"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
@@ -45,86 +43,86 @@ const (
 	Pinned                = model.Pinned
 	PinInvalid            = model.PinInvalid
 	Unknown               = model.Unknown
-	UnknownBundle         = explain.UnknownBundle
-	NotFollowed           = explain.NotFollowed
-	Skipped               = explain.Skipped
-	LessPreferred         = explain.LessPreferred
-	Unresolved            = explain.Unresolved
+	UnknownBundle         = model.UnknownBundle
+	NotFollowed           = model.NotFollowed
+	Skipped               = model.Skipped
+	LessPreferred         = model.LessPreferred
+	Unresolved            = model.Unresolved
 )
 
 // These are the kinds of remedies.
 const (
-	AddCatalog                    = explain.AddCatalog
-	ChangeChannel                 = explain.ChangeChannel
-	ChangePackage                 = explain.ChangePackage
-	RepairCatalog                 = explain.RepairCatalog
-	ChangePin                     = explain.ChangePin
-	AdoptOrphanCSV                = explain.AdoptOrphanCSV
-	DeleteOrphanCSV               = explain.DeleteOrphanCSV
-	RemoveConflictingSubscription = explain.RemoveConflictingSubscription
-	ApproveOrFixFailed            = explain.ApproveOrFixFailed
+	AddCatalog                    = model.AddCatalog
+	ChangeChannel                 = model.ChangeChannel
+	ChangePackage                 = model.ChangePackage
+	RepairCatalog                 = model.RepairCatalog
+	ChangePin                     = model.ChangePin
+	AdoptOrphanCSV                = model.AdoptOrphanCSV
+	DeleteOrphanCSV               = model.DeleteOrphanCSV
+	RemoveConflictingSubscription = model.RemoveConflictingSubscription
+	ApproveOrFixFailed            = model.ApproveOrFixFailed
 )
 
 // These are the types of bundle properties that Resolve uses. Other properties are passed on unchanged.
 const (
-	PropertyPackage         = content.PropertyPackage
-	PropertyPackageRequired = content.PropertyPackageRequired
-	PropertyGVK             = content.PropertyGVK
-	PropertyGVKRequired     = content.PropertyGVKRequired
-	PropertyConstraint      = content.PropertyConstraint
-	PropertyLabel           = content.PropertyLabel
-	PropertyLabelRequired   = content.PropertyLabelRequired
-	PropertyDeprecated      = content.PropertyDeprecated
-	PropertyBundleObject    = content.PropertyBundleObject
-	PropertyCSVMetadata     = content.PropertyCSVMetadata
+	PropertyPackage         = model.PropertyPackage
+	PropertyPackageRequired = model.PropertyPackageRequired
+	PropertyGVK             = model.PropertyGVK
+	PropertyGVKRequired     = model.PropertyGVKRequired
+	PropertyConstraint      = model.PropertyConstraint
+	PropertyLabel           = model.PropertyLabel
+	PropertyLabelRequired   = model.PropertyLabelRequired
+	PropertyDeprecated      = model.PropertyDeprecated
+	PropertyBundleObject    = model.PropertyBundleObject
+	PropertyCSVMetadata     = model.PropertyCSVMetadata
 )
 
 // These are the reasons of Diagnostics.
 const (
 	// ReasonInvalidContent means that a part of a catalog is invalid and is completely or partly ignored. The author of
 	// the catalog has to correct the catalog.
-	ReasonInvalidContent = content.ReasonInvalidContent
+	ReasonInvalidContent = model.ReasonInvalidContent
 	// ReasonDuplicateContent means that a catalog contains a package, channel, bundle, entry or version twice. Usually,
 	// the first definition is used. The author of the catalog should remove the other one.
-	ReasonDuplicateContent = content.ReasonDuplicateContent
+	ReasonDuplicateContent = model.ReasonDuplicateContent
 	// ReasonInvalidBundle means that a requirement of a bundle cannot be read, so the bundle is never chosen. The author
 	// of the catalog has to correct the bundle.
-	ReasonInvalidBundle = content.ReasonInvalidBundle
+	ReasonInvalidBundle = model.ReasonInvalidBundle
 	// ReasonMalformedChannel means that the upgrade graph of a channel defines no order, so none of its bundles is chosen.
 	// The author of the catalog has to correct the channel.
-	ReasonMalformedChannel = content.ReasonMalformedChannel
+	ReasonMalformedChannel = model.ReasonMalformedChannel
 	// ReasonSkippedObject means that an object of the Input was ignored, because it is nil, is in another namespace or
 	// occurs twice. The caller should pass each object of the namespace once.
-	ReasonSkippedObject = content.ReasonSkippedObject
+	ReasonSkippedObject = model.ReasonSkippedObject
 	// ReasonCatalogUnavailable means that a visible catalog has no content, so none of its bundles can be chosen. See
 	// the status of the CatalogSource.
-	ReasonCatalogUnavailable = content.ReasonCatalogUnavailable
+	ReasonCatalogUnavailable = model.ReasonCatalogUnavailable
 	// ReasonStaleCatalog means that the catalog could not be read, so the content of an earlier read is used. See the
 	// status of the CatalogSource.
-	ReasonStaleCatalog = content.ReasonStaleCatalog
+	ReasonStaleCatalog = model.ReasonStaleCatalog
 	// ReasonInstalledCSVMissing means that status.installedCSV names a ClusterServiceVersion that does not exist, is a
 	// copy or is being deleted. The Subscription is resolved like a new one.
-	ReasonInstalledCSVMissing = content.ReasonInstalledCSVMissing
+	ReasonInstalledCSVMissing = model.ReasonInstalledCSVMissing
 	// ReasonUnreadableCSV means that some properties or APIs of an existing ClusterServiceVersion cannot be read. Only the
 	// readable ones are used. Correct the ClusterServiceVersion.
-	ReasonUnreadableCSV = content.ReasonUnreadableCSV
+	ReasonUnreadableCSV = model.ReasonUnreadableCSV
 	// ReasonBrokenReplacementChain means that existing ClusterServiceVersions form no upgrade chain. For example, two of
 	// them replace the same one, or one has a successor but is not in the phase Replacing. Check the
 	// ClusterServiceVersions that the message names.
-	ReasonBrokenReplacementChain = content.ReasonBrokenReplacementChain
+	ReasonBrokenReplacementChain = model.ReasonBrokenReplacementChain
 	// ReasonInvalidPin means that the version range of a Subscription is invalid, or a Pin names a Subscription that
 	// does not exist. Nothing is installed or upgraded for the Subscription until the range is corrected.
-	ReasonInvalidPin = content.ReasonInvalidPin
+	ReasonInvalidPin = model.ReasonInvalidPin
 	// ReasonUnknownExclusion means that the OperatorGroup's annotation for hiding global catalogs has no effect, because
 	// its value is not "true". Correct the value.
-	ReasonUnknownExclusion = content.ReasonUnknownExclusion
+	ReasonUnknownExclusion = model.ReasonUnknownExclusion
 	// ReasonMissingCSV means that the resolution selects status.currentCSV, but this ClusterServiceVersion does not exist.
 	// The ClusterServiceVersion is installed again.
-	ReasonMissingCSV = content.ReasonMissingCSV
+	ReasonMissingCSV = model.ReasonMissingCSV
 	// ReasonNameCollision means that the default name of a generated Subscription is already in use. The Subscription
 	// gets a longer name, so there is nothing to do.
-	ReasonNameCollision = content.ReasonNameCollision
+	ReasonNameCollision = model.ReasonNameCollision
 	// ReasonInstallModeUnsupported means that a selected operator does not support the install mode that the OperatorGroup
 	// requires. The operator is installed anyway, but its ClusterServiceVersion will fail. Change the OperatorGroup.
-	ReasonInstallModeUnsupported = content.ReasonInstallModeUnsupported
+	ReasonInstallModeUnsupported = model.ReasonInstallModeUnsupported
 )

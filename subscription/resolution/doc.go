@@ -71,9 +71,8 @@
 //	fbc.Read, fbc.Load ─▶ []Package ─▶ Build ─▶ *Catalog ─┐
 //	Subscriptions, CSVs, OperatorGroups ──────────────────┴▶ Input ─▶ Resolve ─▶ Result
 //
-//	internal/content   the content of a catalog, parsed and indexed, with its digest
-//	internal/model     the input of one call: candidates, requirements, providers
+//	internal/model     the content of catalogs, parsed and indexed, and the problem of one call: candidates, providers
 //	internal/search    the search and the minimal contradictions
-//	internal/explain   messages, reasons for HeldBack, remedies
+//	internal/explain   why there is no solution, reasons for HeldBack, remedies
 //	resolve.go serve.go solution.go generate.go   Resolve itself and its Result
 package resolution

@@ -8,14 +8,13 @@ import (
 	"strings"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/explain"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
 // Projects reports whether an annotation is a bundle's own.
-var Projects = content.Projects
+var Projects = model.Projects
 
 // ask reads an input for searches of a test; nil when there is nothing to search.
 func ask(in *Input) *search.Question {
@@ -35,7 +34,7 @@ func CheckCore(in Input) (rules int, err error) {
 	}
 	found, _ := (&search.Solver{}).Reasons(*q, nil, &search.Budget{Limit: -1})
 	words := func() []Rule {
-		return explain.CoreOf(&explain.View{Problem: q.Problem, Scope: q.Scope}, found).Rules
+		return explain.CoreOf(&search.View{Problem: q.Problem, Scope: q.Scope}, found).Rules
 	}
 	verdict := func(rules []int32) search.Verdict {
 		part := *q

@@ -19,12 +19,14 @@ import (
 // without an entry in content is unavailable. The other fields of Input are optional, and the caller sets them.
 //
 // Gather returns an error if a read fails, and an olmcore.ErrNotRead if r does not read one of the kinds.
-func Gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*Catalog) (Input, error) {
+func Gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string,
+	content map[types.NamespacedName]*Catalog) (Input, error) {
 	in, err := gather(ctx, r, namespace, globalCatalogNamespace, content)
 	return in, olmcore.Needed(err, "what can be installed in a namespace")
 }
 
-func gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*Catalog) (Input, error) {
+func gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string,
+	content map[types.NamespacedName]*Catalog) (Input, error) {
 	in := Input{Namespace: namespace, GlobalCatalogNamespace: globalCatalogNamespace, InFlight: map[string]string{}}
 	var err error
 	if in.OperatorGroups, err = olmcore.List[*operatorsv1.OperatorGroup](ctx, r, namespace, nil); err != nil {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
@@ -31,7 +30,8 @@ func generate(p *service, op *olmcore.Operator, taken map[string]bool) *v1alpha1
 	raw := strings.Join([]string{op.Package, op.Channel, op.Catalog.Name, op.Catalog.Namespace}, "-")
 	name := generatedName(raw, 0)
 	if taken[name] {
-		p.Report(olmcore.Info, content.ReasonNameCollision, p.SubscriptionRef(name), "", "the name is taken; the Subscription for %s gets a longer one", op.Name)
+		p.Report(olmcore.Info, model.ReasonNameCollision, p.SubscriptionRef(name), "",
+			"the name is taken; the Subscription for %s gets a longer one", op.Name)
 	}
 	for try := 1; taken[name]; try++ {
 		name = generatedName(raw, try)
@@ -87,7 +87,7 @@ func generatedName(raw string, try int) string {
 // checkInstallModes warns when a bundle's summary says that it cannot run as the OperatorGroup wants. It never changes
 // the choice.
 func checkInstallModes(p *service, n *model.Node) {
-	i := slices.IndexFunc(n.Entry.Properties, func(property olmcore.Property) bool { return property.Type == content.PropertyCSVMetadata })
+	i := slices.IndexFunc(n.Entry.Properties, func(property olmcore.Property) bool { return property.Type == model.PropertyCSVMetadata })
 	if i < 0 {
 		return
 	}
@@ -97,7 +97,7 @@ func checkInstallModes(p *service, n *model.Node) {
 	}
 	mode := wantedMode(p.Group, p.In.Namespace)
 	if mode != "" && !slices.Contains(summary.InstallModes, v1alpha1.InstallMode{Type: mode, Supported: true}) {
-		p.Report(olmcore.Warning, content.ReasonInstallModeUnsupported, p.CSVRef(n.Entry.Name), "",
+		p.Report(olmcore.Warning, model.ReasonInstallModeUnsupported, p.CSVRef(n.Entry.Name), "",
 			"%s does not support install mode %s, which OperatorGroup %s asks for", n.Entry.Name, mode, p.Group.Name)
 	}
 }

@@ -35,15 +35,19 @@ func Resolve(in Input) Result {
 // namespace like Resolve, and then searches for the rules that exclude the bundle.
 func Explain(in Input, subscription, bundle string) Explanation {
 	s, res := resolve(&in)
-	d := explain.Decided{Operators: res.Operators, Targets: res.Targets, Failure: res.Failure, Cores: res.Cores}
-	return explain.Of(&s.View, &d, subscription, bundle, &s.limits.heldBack)
+	if subscription == "" || s.SubscriptionNamed(subscription) != nil {
+		if text := s.whyInstalled(&res, subscription, bundle); text != "" {
+			return Explanation{Subscription: subscription, Bundle: bundle, Chosen: true, Summary: text}
+		}
+	}
+	return explain.Of(&s.View, res.Failure, res.Cores, subscription, bundle, &s.limits.heldBack)
 }
 
 // resolve decides. What every result has, and what only explains it, is not in the Result yet.
 func resolve(in *Input) (*service, Result) {
 	p := model.Read(in)
 	s := &service{
-		View: explain.View{Problem: p, Scope: &model.Scope{}, Solver: &search.Solver{}}, failures: map[string]*olmcore.ResolutionFailure{},
+		View: search.View{Problem: p, Scope: &model.Scope{}, Solver: &search.Solver{}}, failures: map[string]*olmcore.ResolutionFailure{},
 		limits: newLimits(p),
 	}
 	res := Result{}
@@ -91,7 +95,7 @@ func finish(p *service, res *Result) {
 	slices.SortFunc(res.Observed, func(a, b olmcore.SubscriptionFingerprint) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(res.Decisions, func(a, b olmcore.SubscriptionDecision) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(res.Targets, func(a, b Target) int { return strings.Compare(a.Subscription, b.Subscription) })
-	slices.SortFunc(res.HeldBack, func(a, b explain.HeldBack) int { return strings.Compare(a.Subscription, b.Subscription) })
+	slices.SortFunc(res.HeldBack, func(a, b model.HeldBack) int { return strings.Compare(a.Subscription, b.Subscription) })
 	res.Diagnostics = p.Diagnostics
 	slices.SortStableFunc(res.Diagnostics, func(a, b olmcore.Diagnostic) int {
 		return cmp.Or(

@@ -15,7 +15,7 @@ import (
 
 // service is how far the Subscriptions of a namespace can be served.
 type service struct {
-	explain.View
+	search.View
 	// picks are the solution for those that are not left out, if any is served.
 	picks  []search.Pick
 	served bool
@@ -101,7 +101,8 @@ func (s *service) waive(found search.Contradiction) bool {
 		case model.RuleSubscription:
 			return false
 		case model.RuleBundle:
-			if n := s.Nodes[key.A]; n.Source == model.ExistingSource && s.Scope.Kept(n.Entry) != nil {
+			n := s.Nodes[key.A]
+			if n.Source == model.ExistingSource && s.Scope.Kept(n.Entry) != nil {
 				waived = append(waived, key)
 			}
 		}
@@ -164,6 +165,14 @@ func (s *service) unsafe(picks []search.Pick) (Core, bool) {
 	if len(s.Missing) == 0 {
 		return Core{}, false
 	}
+	if core, found := s.unsafeDependency(picks); found {
+		return core, true
+	}
+	return s.unsafeNewOperator()
+}
+
+// unsafeDependency looks for a new dependency, while a catalog that would come before its own is missing.
+func (s *service) unsafeDependency(picks []search.Pick) (Core, bool) {
 	selectedFor := map[*model.Node]*model.Choice{}
 	for _, pick := range picks {
 		n, c := pick.Node, pick.Choice
@@ -183,6 +192,12 @@ func (s *service) unsafe(picks []search.Pick) (Core, bool) {
 			}
 		}
 	}
+	return Core{}, false
+}
+
+// unsafeNewOperator looks for a new operator that is not the best one because no catalog has a dependency of the better
+// ones.
+func (s *service) unsafeNewOperator() (Core, bool) {
 	for _, sub := range s.Subs {
 		target := s.Targets[sub.Index]
 		if s.Scope.Failed(sub) || sub.Current != nil || target.Entry == nil || target == sub.Choice.First() {
@@ -192,7 +207,8 @@ func (s *service) unsafe(picks []search.Pick) (Core, bool) {
 			if e == target.Entry {
 				break
 			}
-			if n := s.Known(model.Ref{Source: sub.Source, Entry: e}); n != nil && n.Dead >= 0 {
+			n := s.Known(model.Ref{Source: sub.Source, Entry: e})
+			if n != nil && n.Dead >= 0 {
 				return s.unavailable(sub.Choice, s.Missing[0]), true
 			}
 		}
@@ -208,12 +224,14 @@ func (s *service) unavailable(c *model.Choice, m model.Source) Core {
 	who := "an existing operator"
 	if c.Sub != nil {
 		core.Subscriptions = []string{c.Sub.Object.Name}
-		core.Rules = append(core.Rules, explain.Exists(c.Sub))
+		core.Rules = append(core.Rules, s.Exists(c.Sub))
 		who = "Subscription " + c.Sub.Object.Name
 	}
 	slices.SortFunc(core.Rules, func(a, b Rule) int { return strings.Compare(a.Text, b.Text) })
-	core.Summary = fmt.Sprintf("The answer for %s depends on what catalog %s/%s offers, and its content is not available: %s.", who, m.Key.Namespace, m.Key.Name, m.Problem)
-	core.Remedies = []Remedy{{Code: RepairCatalog, Object: m.Key.String(), Message: "Make catalog " + m.Key.String() + " available again, or delete its CatalogSource."}}
+	core.Summary = fmt.Sprintf("The answer for %s depends on what catalog %s/%s offers, and its content is not available: %s.", who,
+		m.Key.Namespace, m.Key.Name, m.Problem)
+	core.Remedies = []Remedy{{Code: RepairCatalog, Object: m.Key.String(),
+		Message: "Make catalog " + m.Key.String() + " available again, or delete its CatalogSource."}}
 	return core
 }
 

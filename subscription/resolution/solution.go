@@ -18,9 +18,19 @@ import (
 	"github.com/olmcore/olm/internal/yamljson"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
+
+// Target contains the operators of one Subscription before and after a resolution.
+type Target struct {
+	Subscription string
+	// Current is the installed operator before this resolution, or empty if there is none. Target is the operator after
+	// this resolution, or empty if there is none.
+	Current, Target string
+	// Adopt means that the Subscription adopts Target, which exists already. The Decision sets status.currentCSV to
+	// Target. Package subscription then observes that Target exists, and sets status.installedCSV.
+	Adopt bool
+}
 
 // solution turns the selected entries into what must be done.
 //
@@ -30,7 +40,8 @@ func solution(p *service) Result {
 	changed := make(map[string]string, len(p.Subs))
 	var chosen []*model.Node
 	for _, pick := range p.picks {
-		if n := pick.Node; n != nil && n.Source != model.ExistingSource {
+		n := pick.Node
+		if n != nil && n.Source != model.ExistingSource {
 			chosen = append(chosen, n)
 		}
 	}
@@ -52,7 +63,7 @@ func solution(p *service) Result {
 			if sub.Object.Status.CurrentCSV != n.Entry.Name {
 				changed[sub.Object.Name] = n.Entry.Name
 			} else if c := p.ByName[n.Entry.Name]; c == nil {
-				p.Report(olmcore.Warning, content.ReasonMissingCSV, p.SubscriptionRef(sub.Object.Name), "status.currentCSV",
+				p.Report(olmcore.Warning, model.ReasonMissingCSV, p.SubscriptionRef(sub.Object.Name), "status.currentCSV",
 					"ClusterServiceVersion %s does not exist; it is installed again", n.Entry.Name)
 			}
 		}
@@ -73,7 +84,8 @@ func matching(p *service, n *model.Node) []*model.Subscription {
 	var list []*model.Subscription
 	for _, s := range p.Subs {
 		spec := s.Object.Spec
-		if !p.Scope.Failed(s) && s.Source == n.Source && spec.Package == n.Entry.Channel.Pkg.Name && (spec.Channel == "" || spec.Channel == n.Entry.Channel.Name) {
+		if !p.Scope.Failed(s) && s.Source == n.Source && spec.Package == n.Entry.Channel.Pkg.Name &&
+			(spec.Channel == "" || spec.Channel == n.Entry.Channel.Name) {
 			list = append(list, s)
 		}
 	}
@@ -83,7 +95,8 @@ func matching(p *service, n *model.Node) []*model.Subscription {
 // inPlace reports whether a selected entry is installed and known already.
 func inPlace(p *service, n *model.Node, matching []*model.Subscription) bool {
 	c := p.ByName[n.Entry.Name]
-	return c != nil && !c.Deleting() && !slices.ContainsFunc(matching, func(s *model.Subscription) bool { return s.Object.Status.CurrentCSV != n.Entry.Name })
+	return c != nil && !c.Deleting() && !slices.ContainsFunc(matching,
+		func(s *model.Subscription) bool { return s.Object.Status.CurrentCSV != n.Entry.Name })
 }
 
 func install(p *service, n *model.Node, matching []*model.Subscription) olmcore.Operator {
@@ -95,7 +108,8 @@ func install(p *service, n *model.Node, matching []*model.Subscription) olmcore.
 	}
 	slices.Sort(op.For)
 	op.RequiredBy = requiredBy(p, n)
-	if c := p.ByName[n.Entry.Name]; c != nil && c.Deleting() {
+	c := p.ByName[n.Entry.Name]
+	if c != nil && c.Deleting() {
 		op.WaitFor = []types.NamespacedName{{Namespace: p.In.Namespace, Name: n.Entry.Name}}
 	}
 	checkInstallModes(p, n)
@@ -107,7 +121,8 @@ func install(p *service, n *model.Node, matching []*model.Subscription) olmcore.
 func replaces(p *service, n *model.Node) string {
 	var over *model.Subscription
 	position := func(s *model.Subscription) int32 {
-		if e := n.Entry.Channel.ByName[s.Current.Object.Name]; e != nil && e.Position >= 0 {
+		e := n.Entry.Channel.ByName[s.Current.Object.Name]
+		if e != nil && e.Position >= 0 {
 			return e.Position
 		}
 		return 1 << 30
@@ -132,9 +147,10 @@ func requiredBy(p *service, n *model.Node) []string {
 	if !n.Eligible() {
 		return nil
 	}
-	meets := func(q *content.Requirement) bool { return p.Satisfies(n.Entry, q.Predicate) }
+	meets := func(q *model.Requirement) bool { return p.Satisfies(n.Entry, q.Predicate) }
 	for _, pick := range p.picks {
-		if m := pick.Node; m != nil && m != n && slices.ContainsFunc(m.Entry.Requirements, meets) {
+		m := pick.Node
+		if m != nil && m != n && slices.ContainsFunc(m.Entry.Requirements, meets) {
 			names = append(names, m.Entry.Name)
 		}
 	}
@@ -170,6 +186,33 @@ func decide(p *service, res *Result, changed map[string]string) {
 	}
 }
 
+// whyInstalled returns a sentence about why a bundle is part of the solution for a Subscription, or for the namespace if
+// subscription is empty. It returns "" if the bundle is not part of it.
+func (s *service) whyInstalled(res *Result, subscription, bundle string) string {
+	concerns := func(names ...string) bool {
+		return subscription == "" || len(names) == 0 || slices.Contains(names, subscription)
+	}
+	for _, op := range res.Operators {
+		if op.Name == bundle && concerns(op.For...) {
+			why := "for Subscription " + model.Enumerate(op.For, " and ")
+			if len(op.For) == 0 {
+				why = "because " + model.Enumerate(op.RequiredBy, " and ") + " needs it"
+			}
+			return fmt.Sprintf("%s is installed from channel %s of catalog %s %s.", bundle, op.Channel, op.Catalog, why)
+		}
+	}
+	for _, t := range res.Targets {
+		if t.Target != "" && t.Target == bundle && concerns(t.Subscription) {
+			return fmt.Sprintf("%s stays installed for Subscription %s.", bundle, t.Subscription)
+		}
+	}
+	c := s.ByName[bundle]
+	if subscription == "" && c != nil && s.Scope.Freestanding(c) {
+		return fmt.Sprintf("%s stays installed: it exists, and no Subscription refers to it.", bundle)
+	}
+	return ""
+}
+
 // replacedByOther reports whether another Subscription moves on from the operator that a failed one has, too.
 func replacedByOther(p *service, s *model.Subscription) bool {
 	return s.Current != nil && slices.ContainsFunc(s.Current.Owners, func(other *model.Subscription) bool {
@@ -182,10 +225,10 @@ func replacedByOther(p *service, s *model.Subscription) bool {
 //
 // Source: operator-registry alpha/declcfg, readBundleObjects.
 // Differs: there a property that cannot be read makes the whole catalog unreadable.
-func published(e *content.Entry) olmcore.Bundle {
+func published(e *model.Entry) olmcore.Bundle {
 	b := olmcore.Bundle{Image: e.Image, Objects: e.Objects, Properties: e.Properties}
 	inline := func(property olmcore.Property) bool {
-		return property.Type == content.PropertyBundleObject || property.Type == content.PropertyCSVMetadata
+		return property.Type == model.PropertyBundleObject || property.Type == model.PropertyCSVMetadata
 	}
 	if !slices.ContainsFunc(e.Properties, inline) {
 		return b
@@ -195,7 +238,7 @@ func published(e *content.Entry) olmcore.Bundle {
 		return b
 	}
 	for i, property := range e.Properties {
-		if property.Type != content.PropertyBundleObject {
+		if property.Type != model.PropertyBundleObject {
 			continue
 		}
 		o, err := objectOf(property.Value)

@@ -89,7 +89,8 @@ func (r *Result) Standing(subscription string) (s Standing) {
 		s.HeldBack = &r.HeldBack[i]
 	}
 	for _, c := range r.CoresFor(subscription) {
-		if s.Failure = strings.TrimSpace(s.Failure + " " + c.Summary); s.Failure == "" {
+		s.Failure = strings.TrimSpace(s.Failure + " " + c.Summary)
+		if s.Failure == "" {
 			s.Failure = c.Message
 		}
 	}

@@ -197,7 +197,7 @@ func TestAManagerLivesTheLifeOfOperators(t *testing.T) {
 	})
 
 	on := ""
-	do(t, s, func(c *fake.Cluster) error { on = serving(c); return c.NotReadyNode(on, "KubeletNotReady") })
+	do(t, s, func(c *fake.Cluster) error { on = serving(c); return c.Node(on).SetNotReady("KubeletNotReady") })
 	until(t, s, "the catalog moves", func(c *fake.Cluster) bool { now := serving(c); return now != "" && now != on })
 
 	stop()
@@ -294,8 +294,8 @@ func TestConflictsAndFailuresAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, time.Now())
 	for nth := range 10 {
-		c.Inject(fake.Fault{Nth: 6*nth + 2, Mode: fake.Conflict})
-		c.Inject(fake.Fault{Nth: 6*nth + 5, Mode: fake.FailAfterEffect})
+		c.Faults().Inject(fake.Fault{Nth: 6*nth + 2, Mode: fake.Conflict})
+		c.Faults().Inject(fake.Fault{Nth: 6*nth + 5, Mode: fake.FailAfterEffect})
 	}
 	s, config := serve(t, c)
 	live(t, s)

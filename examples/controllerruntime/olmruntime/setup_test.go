@@ -239,7 +239,7 @@ func TestSeveralSetupsOnOneManager(t *testing.T) {
 // TestWhatIsTheUsersHolds: rate limiter, concurrency, predicates, field manager and validation.
 func TestWhatIsTheUsersHolds(t *testing.T) {
 	c := newCluster(t, time.Now())
-	c.Inject(fake.Fault{Nth: 1, Mode: fake.FailWithoutEffect})
+	c.Faults().Inject(fake.Fault{Nth: 1, Mode: fake.FailWithoutEffect})
 	s, config := serve(t, c)
 	var mu sync.Mutex
 	managers, asked := map[string]bool{}, map[string]bool{}

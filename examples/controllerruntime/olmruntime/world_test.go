@@ -30,8 +30,8 @@ import (
 func newCluster(t *testing.T, now time.Time) *fake.Cluster {
 	c := fake.NewCluster(now)
 	c.AutoCreateNamespaces = true
-	require.NoError(t, c.AddNode("a", nil))
-	require.NoError(t, c.AddNode("b", nil))
+	require.NoError(t, c.Node("a").Create(nil))
+	require.NoError(t, c.Node("b").Create(nil))
 	require.NoError(t, c.Create(
 		&v1alpha1.CatalogSource{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},

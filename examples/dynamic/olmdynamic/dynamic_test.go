@@ -172,7 +172,7 @@ func TestWritesSayWhoseTheyAre(t *testing.T) {
 func TestPassesLeadToRest(t *testing.T) {
 	c := fake.NewCluster(time.Now())
 	c.AutoCreateNamespaces = true
-	require.NoError(t, c.AddNode("a", nil))
+	require.NoError(t, c.Node("a").Create(nil))
 	require.NoError(t, c.Create(
 		&v1alpha1.CatalogSource{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},

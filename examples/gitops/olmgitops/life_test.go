@@ -72,7 +72,7 @@ func options(t *testing.T) *controllers.Options {
 func TestPlansAreALife(t *testing.T) {
 	c := fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
-	require.NoError(t, c.AddNode("a", nil))
+	require.NoError(t, c.Node("a").Create(nil))
 	require.NoError(t, c.Create(
 		&v1alpha1.CatalogSource{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},

@@ -129,7 +129,7 @@ func (r *runner) settle(advance time.Duration) (*Report, error) {
 	if nodes, err := olmcore.List[*corev1.Node](r.ctx, r.cluster, "", nil); err != nil {
 		return nil, err
 	} else if len(nodes) == 0 {
-		if err := r.cluster.AddNode("simulated", nil); err != nil {
+		if err := r.cluster.Node("simulated").Create(nil); err != nil {
 			return nil, err
 		}
 	}

@@ -28,8 +28,12 @@ func Problems(next, current olmcore.Object) field.ErrorList {
 	if len(problems) > 0 && current != nil && len(problemsOf(current)) > 0 {
 		return nil
 	}
-	slices.SortFunc(problems, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
+	sortErrors(problems)
 	return problems
+}
+
+func sortErrors(problems field.ErrorList) {
+	slices.SortFunc(problems, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
 }
 
 func problemsOf(o olmcore.Object) field.ErrorList {

@@ -73,7 +73,8 @@ func secret(o *corev1.Secret) (problems field.ErrorList) {
 // Source: kubernetes pkg/apis/core/validation, ValidateService.
 func service(spec *corev1.ServiceSpec, at *field.Path) (problems field.ErrorList) {
 	problems = metav1validation.ValidateLabels(spec.Selector, at.Child("selector"))
-	types := []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort}
+	types := []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName,
+		corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort}
 	if spec.Type != "" && !slices.Contains(types, spec.Type) {
 		problems = append(problems, field.NotSupported(at.Child("type"), spec.Type, types))
 	}

@@ -34,7 +34,8 @@ var Controllers = []string{
 }
 
 // leftOut are kinds whose objects the simulation has of its own, or has no use for.
-var leftOut = []schema.GroupKind{{Kind: "Node"}, {Kind: "Pod"}, {Kind: "Event"}, {Group: "batch", Kind: "Job"}, {Group: "apps", Kind: "ReplicaSet"}}
+var leftOut = []schema.GroupKind{{Kind: "Node"}, {Kind: "Pod"}, {Kind: "Event"}, {Group: "batch", Kind: "Job"},
+	{Group: "apps", Kind: "ReplicaSet"}}
 
 // AnyKubernetes satisfies every minKubeVersion, for callers that do not know the version of the API server.
 const AnyKubernetes = "v1.999.0"
@@ -53,13 +54,14 @@ type Simulation struct {
 // New returns a simulation of objects, which are not written to, at an instant, or at the newest that OLM's objects
 // tell where the caller's clock is behind. verdicts answer what is asked about custom resources; where they are not
 // complete, it stays unanswered. What else is unanswered in options stays so.
-func New(now time.Time, objects []olmcore.Object, options controllers.Options, verdicts olmcore.Observed[installplan.ResourceVerdict]) (*Simulation, error) {
+func New(now time.Time, objects []olmcore.Object, options controllers.Options,
+	verdicts olmcore.Observed[installplan.ResourceVerdict]) (*Simulation, error) {
 	s := &Simulation{cluster: fake.NewCluster(newest(now, objects)), Packed: map[string]string{}}
 	s.cluster.TakesEveryPod = true
 	kept := slices.DeleteFunc(slices.Clone(objects), func(o olmcore.Object) bool {
 		return slices.Contains(leftOut, olmcore.GVKOf(o).GroupKind())
 	})
-	if err := errors.Join(s.cluster.AddNode("simulated", nil), s.cluster.Load(kept...)); err != nil {
+	if err := errors.Join(s.cluster.Node("simulated").Create(nil), s.cluster.Load(kept...)); err != nil {
 		return nil, err
 	}
 	system := &corev1.Namespace{}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
 // These are the reasons of Diagnostics, in addition to those of resolution.Build.
@@ -108,8 +108,8 @@ func (c Catalog) Of(source *v1alpha1.CatalogSource) Catalog {
 		m.Labels = labelsOf(m, source)
 		m.Namespace, m.CreationTimestamp = source.Namespace, source.CreationTimestamp
 		m.Status.CatalogSource, m.Status.CatalogSourceNamespace = source.Name, source.Namespace
-		m.Status.CatalogSourceDisplayName = content.Cut(source.Spec.DisplayName, maxSourceText)
-		m.Status.CatalogSourcePublisher = content.Cut(source.Spec.Publisher, maxSourceText)
+		m.Status.CatalogSourceDisplayName = model.Cut(source.Spec.DisplayName, maxSourceText)
+		m.Status.CatalogSourcePublisher = model.Cut(source.Spec.Publisher, maxSourceText)
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
 // DefaultMaxBytes is the default of Describer.MaxBytes.
@@ -109,7 +109,7 @@ func (p *Pending) force(size int) {
 }
 
 func (p *Pending) report(severity olmcore.Severity, reason, path, format string, args ...any) {
-	p.diagnostics = append(p.diagnostics, olmcore.Diagnostic{Severity: severity, Reason: reason, Path: path, Message: content.Cut(fmt.Sprintf(format, args...), content.MaxDiagnostic)})
+	p.diagnostics = append(p.diagnostics, olmcore.Diagnostic{Severity: severity, Reason: reason, Path: path, Message: model.Cut(fmt.Sprintf(format, args...), model.MaxDiagnostic)})
 }
 
 // manifest returns what is shown of the package, nil for nothing.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
 // Bounds of what is read of one head, and of what is kept of it. The largest ClusterServiceVersion that was published
@@ -113,9 +113,9 @@ func (p *Pending) describe(head *resolution.Bundle) *description {
 func (p *Pending) fit(out *description, name, path string) *description {
 	if size := len(out.LongDescription); size > maxLongDescription {
 		p.report(olmcore.Warning, ReasonTooLarge, path, "the long description of %s has %d bytes, and is cut after %d", name, size, maxLongDescription)
-		out.LongDescription = content.Cut(out.LongDescription, maxLongDescription)
+		out.LongDescription = model.Cut(out.LongDescription, maxLongDescription)
 	}
-	short := &description{CSVDescription: CSVDescription{Version: content.Cut(out.Version, maxSourceText), InstallModes: []v1alpha1.InstallMode{}}}
+	short := &description{CSVDescription: CSVDescription{Version: model.Cut(out.Version, maxSourceText), InstallModes: []v1alpha1.InstallMode{}}}
 	if size := sizeOf(out) - sizeOf(out.Icon); size > maxHeadKept {
 		p.report(olmcore.Warning, ReasonTooLarge, path, "%s is not described: that would take %d bytes of memory, more than %d", name, size, maxHeadKept)
 		out = short

@@ -221,7 +221,7 @@ func (u *upgrade) controlled(t *testing.T) (stop func()) {
 // TestRollbackGoesTheWayBack: the upgrade has failed, as its image is not there.
 func TestRollbackGoesTheWayBack(t *testing.T) {
 	u := newUpgrade(t, breakSecond)
-	u.Cluster.BreakImage(noImage, "ImagePullBackOff")
+	u.Cluster.Image(noImage).Break("ImagePullBackOff")
 	u.Approve(t)
 	require.NotEqual(t, v1alpha1.CSVPhaseSucceeded, u.Phase(upgradetest.Second))
 
@@ -246,7 +246,7 @@ func TestRollbackGoesTheWayBack(t *testing.T) {
 // TestAStepThatTakesLongIsSaid: no controller runs, so that what was deleted stays.
 func TestAStepThatTakesLongIsSaid(t *testing.T) {
 	u := newUpgrade(t, breakSecond)
-	u.Cluster.BreakImage(noImage, "ImagePullBackOff")
+	u.Cluster.Image(noImage).Break("ImagePullBackOff")
 	u.Approve(t)
 	code, _, errs := u.typing(t, "", "rollback", "vault", "--yes", "--timeout", "15ms")
 	require.Equal(t, 2, code)
@@ -261,7 +261,7 @@ func TestRollbackIsStoppedAndGoneOnWith(t *testing.T) {
 	for name, change := range map[string]func(first, second *upgradetest.Bundle){"failed": breakSecond, "regretted": nil} {
 		t.Run(name, func(t *testing.T) {
 			u := newUpgrade(t, change)
-			u.Cluster.BreakImage(noImage, "ImagePullBackOff")
+			u.Cluster.Image(noImage).Break("ImagePullBackOff")
 			u.Approve(t)
 			u.flags = append(u.flags, "--catalog", "olm/community=../../testdata/upgrade-catalog.yaml")
 			var stops func()

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/preview"
 )
 
 // OptionsIn returns the options with which a namespace is previewed. separate is the value of --separate-plans, or
@@ -30,4 +32,13 @@ func RunAtTerminal(ctx context.Context, args []string, streams genericiooptions.
 	r := &root{IOStreams: streams, clock: clock, config: genericclioptions.NewConfigFlags(true), between: 10 * time.Millisecond}
 	r.terminal = func(stream any) bool { return stream == any(streams.In) }
 	return r.run(ctx, args)
+}
+
+// PreviewText returns a preview as "approve --dry-run -o wide" prints it.
+func PreviewText(p preview.Preview) (string, error) {
+	var out bytes.Buffer
+	r := &root{output: "wide"}
+	r.Out = &out
+	err := (&approval{root: r}).show(p)
+	return out.String(), err
 }

@@ -75,7 +75,7 @@ func upgradeOf(t *testing.T, w *upgradetest.World, first upgradetest.Bundle) {
 		for j := range deployments[i].Spec.Template.Spec.Containers {
 			image := &deployments[i].Spec.Template.Spec.Containers[j].Image
 			*image = "registry.example.com/none/" + deployments[i].Spec.Template.Spec.Containers[j].Name
-			w.Cluster.BreakImage(*image, "ImagePullBackOff")
+			w.Cluster.Image(*image).Break("ImagePullBackOff")
 		}
 	}
 	w.Offer(t, first, second)

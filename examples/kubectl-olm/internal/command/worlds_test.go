@@ -61,7 +61,7 @@ func TestTheFilesOfUpgradesAreThoseOfTheCluster(t *testing.T) {
 					tt.change(first, second)
 				}
 			})
-			w.Cluster.BreakImage(noImage, "ImagePullBackOff")
+			w.Cluster.Image(noImage).Break("ImagePullBackOff")
 			if tt.approves {
 				w.Approve(t)
 			}

@@ -13,20 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
 // view is a Subscription s to channel "gone" of package a, which has the channel "stable".
-func view() *View { return viewOf("stable") }
+func view() *search.View { return viewOf("stable") }
 
 // viewOf is view with another name for the channel.
-func viewOf(channel string) *View {
-	catalog, _ := content.Build([]content.Package{{
-		Name: "a", DefaultChannel: channel, Channels: []content.Channel{{Name: channel, Entries: []content.ChannelEntry{{Name: "a1"}}}},
-		Bundles: []content.Bundle{{Name: "a1", Bundle: olmcore.Bundle{Properties: []olmcore.Property{
-			{Type: content.PropertyPackage, Value: json.RawMessage(`{"packageName":"a","version":"1.0.0"}`)},
+func viewOf(channel string) *search.View {
+	catalog, _ := model.Build([]model.Package{{
+		Name: "a", DefaultChannel: channel, Channels: []model.Channel{{Name: channel, Entries: []model.ChannelEntry{{Name: "a1"}}}},
+		Bundles: []model.Bundle{{Name: "a1", Bundle: olmcore.Bundle{Properties: []olmcore.Property{
+			{Type: model.PropertyPackage, Value: json.RawMessage(`{"packageName":"a","version":"1.0.0"}`)},
 		}}}},
 	}})
 	key := types.NamespacedName{Namespace: "ns", Name: "cat"}
@@ -38,25 +37,35 @@ func viewOf(channel string) *View {
 			Spec:       &v1alpha1.SubscriptionSpec{Package: "a", Channel: "gone", CatalogSource: key.Name, CatalogSourceNamespace: key.Namespace},
 		}},
 	})
-	return &View{Problem: p, Scope: &model.Scope{}, Solver: &search.Solver{}}
+	return &search.View{Problem: p, Scope: &model.Scope{}, Solver: &search.Solver{}}
+}
+
+// conflictOf returns the conflict that the Subscription of a view cannot be served.
+func conflictOf(v *search.View) conflict {
+	return conflict{subs: v.Subs, rules: []model.Rule{{Kind: model.SubscriptionImpossible, Subscription: "s"}}}
 }
 
 // TestOneRowAddsARemedy adds two rows to the table: one whose change helps, and one whose change does not and which
 // is not offered.
 func TestOneRowAddsARemedy(t *testing.T) {
 	v := view()
-	follow := func(channel string) func(*View, *trouble) []proposal {
-		return func(_ *View, t *trouble) []proposal {
-			return []proposal{{object: "s", message: "follow " + channel, changes: []model.Change{{Subscription: "s", Channel: channel}}}}
+	follow := func(code model.RemedyCode, channel string) func(*search.View, *conflict, []model.Rule) []proposal {
+		return func(*search.View, *conflict, []model.Rule) []proposal {
+			return []proposal{changing(code, "s", []model.Change{{Subscription: "s", Channel: channel}}, "follow %s", channel)}
 		}
 	}
-	table := append([]remedy{{"Helps", follow("stable")}, {"DoesNot", follow("beta")}}, remedies...)
-	list := remediesFor(v, table, &trouble{subs: v.Subs}, &search.Budget{Limit: 100})
+	rows := []cause{
+		{kind: model.SubscriptionImpossible, remedies: follow("Helps", "stable")},
+		{kind: model.SubscriptionImpossible, remedies: follow("DoesNot", "beta")},
+	}
+	c := conflictOf(v)
+	list := c.remedies(v, append(rows, causes...), &search.Budget{Limit: 100})
 	var offered []string
 	for _, r := range list {
 		offered = append(offered, string(r.Code)+" "+r.Message)
 	}
-	require.Equal(t, []string{"Helps follow stable", "ChangeChannel Let Subscription s follow a channel of package a that exists: stable."}, offered)
+	require.Equal(t, []string{"Helps follow stable", "ChangeChannel Let Subscription s follow a channel of package a that exists: stable."},
+		offered)
 }
 
 // TestNamesInAdviceAreQuoted checks that advice quotes names that could be read as a part of the sentence.
@@ -71,17 +80,9 @@ func TestNamesInAdviceAreQuoted(t *testing.T) {
 		`x". Delete "it`: `"x\". Delete \"it"`,
 	} {
 		v := viewOf(channel)
-		list := remediesFor(v, remedies, &trouble{subs: v.Subs}, &search.Budget{Limit: 100})
+		c := conflictOf(v)
+		list := c.remedies(v, causes, &search.Budget{Limit: 100})
 		require.Len(t, list, 1)
 		require.Equal(t, "Let Subscription s follow a channel of package a that exists: "+want+".", list[0].Message)
-	}
-}
-
-func TestNearestNames(t *testing.T) {
-	names := []string{"kafka", "strimzi-kafka-operator", "etcd", "prometheus"}
-	for wrong, want := range map[string][]string{
-		"kafak": {"kafka"}, "Kafka": {"kafka", "strimzi-kafka-operator"}, "promethues": {"prometheus"}, "etc": {"etcd"}, "": nil, "redis": nil,
-	} {
-		require.Equal(t, want, nearest(wrong, names), wrong)
 	}
 }

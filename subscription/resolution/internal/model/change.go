@@ -85,7 +85,8 @@ func (c *Change) applyToSubscription(in *Input) (problem string) {
 	s := in.Subscriptions[at].DeepCopy()
 	in.Subscriptions[at] = s
 	if c.Package != "" {
-		s.Spec.Package, s.Spec.Channel, s.Spec.StartingCSV = c.Package, "", ""
+		s.Spec.Package, s.Spec.Channel = c.Package, ""
+		s.Spec.StartingCSV = ""
 	}
 	if c.StartingCSV != nil {
 		s.Spec.StartingCSV = *c.StartingCSV

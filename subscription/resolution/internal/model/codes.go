@@ -85,6 +85,57 @@ const (
 	Unknown HeldBackCode = "Unknown"
 )
 
+// These are the reasons why a bundle is not chosen, in addition to those of HeldBack.
+const (
+	// UnknownBundle means that no visible catalog contains the bundle.
+	UnknownBundle HeldBackCode = "UnknownBundle"
+	// NotFollowed means that no Subscription names the bundle's package and channel, and that no selected operator
+	// requires the bundle.
+	NotFollowed HeldBackCode = "NotFollowed"
+	// Skipped means that another bundle of the channel skips the bundle. A skipped bundle is installed only if startingCSV
+	// names it.
+	Skipped HeldBackCode = "Skipped"
+	// LessPreferred means that a better candidate was chosen.
+	LessPreferred HeldBackCode = "LessPreferred"
+	// Unresolved means that the Subscription has no solution.
+	Unresolved HeldBackCode = "Unresolved"
+)
+
+// RemedyCode is the kind of a Remedy.
+type RemedyCode string
+
+// These are the kinds of remedies.
+const (
+	AddCatalog                    RemedyCode = "AddCatalog"
+	ChangeChannel                 RemedyCode = "ChangeChannel"
+	ChangePackage                 RemedyCode = "ChangePackage"
+	RepairCatalog                 RemedyCode = "RepairCatalog"
+	ChangePin                     RemedyCode = "ChangePin"
+	AdoptOrphanCSV                RemedyCode = "AdoptOrphanCSV"
+	DeleteOrphanCSV               RemedyCode = "DeleteOrphanCSV"
+	RemoveConflictingSubscription RemedyCode = "RemoveConflictingSubscription"
+	ApproveOrFixFailed            RemedyCode = "ApproveOrFixFailed"
+)
+
+// These are the reasons of Diagnostics. Package resolution documents their meaning.
+const (
+	ReasonInvalidContent         = "InvalidContent"
+	ReasonDuplicateContent       = "DuplicateContent"
+	ReasonInvalidBundle          = "InvalidBundle"
+	ReasonMalformedChannel       = "MalformedChannel"
+	ReasonSkippedObject          = "SkippedObject"
+	ReasonCatalogUnavailable     = "CatalogUnavailable"
+	ReasonStaleCatalog           = "StaleCatalog"
+	ReasonInstalledCSVMissing    = "InstalledCSVMissing"
+	ReasonUnreadableCSV          = "UnreadableCSV"
+	ReasonBrokenReplacementChain = "BrokenReplacementChain"
+	ReasonInvalidPin             = "InvalidPin"
+	ReasonUnknownExclusion       = "UnknownExclusion"
+	ReasonMissingCSV             = "MissingCSV"
+	ReasonNameCollision          = "NameCollision"
+	ReasonInstallModeUnsupported = "InstallModeUnsupported"
+)
+
 // Stats contains the work of a resolution, measured in steps. One step is about the work to examine one candidate.
 // Equal inputs give equal Stats.
 type Stats struct {

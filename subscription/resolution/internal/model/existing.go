@@ -13,13 +13,12 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // CSV contains an existing ClusterServiceVersion of the namespace. Copied ClusterServiceVersions are left out.
 type CSV struct {
 	Object *v1alpha1.ClusterServiceVersion
-	Entry  *content.Entry
+	Entry  *Entry
 	// Choice is the requirement that the ClusterServiceVersion remains.
 	Choice Choice
 	// Owners contains the Subscriptions whose status.installedCSV names the ClusterServiceVersion.
@@ -43,10 +42,11 @@ func isCopied(c *v1alpha1.ClusterServiceVersion) bool {
 	if c.Status.Reason == v1alpha1.CSVReasonCopied {
 		return true
 	}
-	if home, ok := c.Annotations["olm.operatorNamespace"]; ok && home != c.Namespace {
+	home, ok := c.Annotations["olm.operatorNamespace"]
+	if ok && home != c.Namespace {
 		return true
 	}
-	home, ok := c.Labels[olmcore.LabelCopiedFrom]
+	home, ok = c.Labels[olmcore.LabelCopiedFrom]
 	return ok && home != c.Namespace
 }
 
@@ -56,9 +56,11 @@ func readObjects(p *Problem) {
 	for i, c := range p.In.CSVs {
 		switch {
 		case c == nil:
-			p.Report(olmcore.Warning, content.ReasonSkippedObject, olmcore.Ref{}, fmt.Sprintf("CSVs[%d]", i), "a ClusterServiceVersion without content is left out")
+			p.Report(olmcore.Warning, ReasonSkippedObject, olmcore.Ref{}, fmt.Sprintf("CSVs[%d]", i),
+				"a ClusterServiceVersion without content is left out")
 		case c.Namespace != p.In.Namespace:
-			p.Report(olmcore.Warning, content.ReasonSkippedObject, olmcore.RefOf(c), "", "ClusterServiceVersion %s/%s is of another namespace and left out", c.Namespace, c.Name)
+			p.Report(olmcore.Warning, ReasonSkippedObject, olmcore.RefOf(c), "",
+				"ClusterServiceVersion %s/%s is of another namespace and left out", c.Namespace, c.Name)
 		case !isCopied(c):
 			objects = append(objects, c)
 		}
@@ -71,7 +73,7 @@ func readObjects(p *Problem) {
 	p.Existing = make([]*CSV, 0, len(objects))
 	for i, c := range objects {
 		if p.ByName[c.Name] != nil {
-			p.Report(olmcore.Warning, content.ReasonSkippedObject, olmcore.RefOf(c), "", "ClusterServiceVersion %s is there twice; the first counts", c.Name)
+			p.Report(olmcore.Warning, ReasonSkippedObject, olmcore.RefOf(c), "", "ClusterServiceVersion %s is there twice; the first counts", c.Name)
 			continue
 		}
 		store[i] = CSV{Object: c, LeftOut: c.DeletionTimestamp != nil}
@@ -85,7 +87,8 @@ func readObjects(p *Problem) {
 		}
 		c := p.ByName[installed]
 		if c == nil || c.Deleting() {
-			p.Report(olmcore.Info, content.ReasonInstalledCSVMissing, olmcore.RefOf(s.Object), "status.installedCSV", "ClusterServiceVersion %s does not exist, is a copy or is being deleted", installed)
+			p.Report(olmcore.Info, ReasonInstalledCSVMissing, olmcore.RefOf(s.Object), "status.installedCSV",
+				"ClusterServiceVersion %s does not exist, is a copy or is being deleted", installed)
 			continue
 		}
 		s.Current = c
@@ -98,33 +101,34 @@ func readCSVs(p *Problem) {
 	if len(p.Existing) == 0 {
 		return
 	}
-	parser := content.NewParser()
-	entries, bundles, offers := make([]content.Entry, len(p.Existing)), make([]content.ParsedBundle, len(p.Existing)), make([]Offer, len(p.Existing))
+	parser := NewParser()
+	entries, bundles := make([]Entry, len(p.Existing)), make([]ParsedBundle, len(p.Existing))
+	offers := make([]Offer, len(p.Existing))
 	for i, c := range p.Existing {
 		c.Entry = &entries[i]
 		c.Choice = Choice{CSV: c, Owner: int32(len(p.Subs) + i), Offer: &offers[i]}
 		offers[i].Group = -1
-		c.Choice.add(ExistingSource, []*content.Entry{c.Entry})
-		*c.Entry = content.Entry{ParsedBundle: &bundles[i]}
+		c.Choice.add(ExistingSource, []*Entry{c.Entry})
+		*c.Entry = Entry{ParsedBundle: &bundles[i]}
 		readCSV(p, parser, c)
 	}
 }
 
-func readCSV(p *Problem, parser *content.Parser, c *CSV) {
+func readCSV(p *Problem, parser *Parser, c *CSV) {
 	b := c.Entry.ParsedBundle
 	b.Name = c.Object.Name
 	b.Version, b.HasVersion = c.Object.Spec.Version.Version, true
 	unreadable := func(problem string) {
-		p.Report(olmcore.Warning, content.ReasonUnreadableCSV, p.CSVRef(b.Name), "", "ClusterServiceVersion %s: %s", b.Name, problem)
+		p.Report(olmcore.Warning, ReasonUnreadableCSV, p.CSVRef(b.Name), "", "ClusterServiceVersion %s: %s", b.Name, problem)
 	}
 	text, annotated := c.Object.Annotations[olmcore.AnnotationProperties]
 	switch twin := publishedAs(p, c); {
 	case !annotated:
 		b.Facts = parser.Facts(derived(c, unreadable), unreadable)
-	case twin != nil && content.Projects(text, twin.Properties):
+	case twin != nil && Projects(text, twin.Properties):
 		b.Facts = twin.Facts
 	default:
-		properties, err := content.ParseAnnotation(text)
+		properties, err := ParseAnnotation(text)
 		if err != nil {
 			unreadable(err.Error())
 			c.Error = fmt.Sprintf("failed to retrieve properties of csv %q: %v", b.Name, err)
@@ -157,14 +161,14 @@ func dropUncompiled(p *Problem, c *CSV, unreadable func(string)) {
 		if problem != noCompiler {
 			c.Error = cmp.Or(c.Error, problem)
 		}
-		b.Requirements = slices.DeleteFunc(slices.Clone(b.Requirements), func(q *content.Requirement) bool { return compile(p, q.Predicate) != "" })
+		b.Requirements = slices.DeleteFunc(slices.Clone(b.Requirements), func(q *Requirement) bool { return compile(p, q.Predicate) != "" })
 		return
 	}
 }
 
 // publishedAs returns the catalog's bundle of an owned ClusterServiceVersion. Its parsed properties can be shared when
 // the annotation says the same.
-func publishedAs(p *Problem, c *CSV) *content.ParsedBundle {
+func publishedAs(p *Problem, c *CSV) *ParsedBundle {
 	for _, s := range c.Owners {
 		spec := s.Object.Spec
 		index := p.sourceOf(spec)
@@ -176,7 +180,8 @@ func publishedAs(p *Problem, c *CSV) *content.ParsedBundle {
 			continue
 		}
 		for _, ch := range pkg.Channels {
-			if e := ch.ByName[c.Object.Name]; e != nil && e.Invalid == "" {
+			e := ch.ByName[c.Object.Name]
+			if e != nil && e.Invalid == "" {
 				return e.ParsedBundle
 			}
 		}
@@ -194,31 +199,31 @@ func derived(c *CSV, unreadable func(string)) (list []olmcore.Property) {
 		}
 	}
 	addAPIs := func(kind string, crds []v1alpha1.CRDDescription, services []v1alpha1.APIServiceDescription) {
-		var apis []content.API
+		var apis []API
 		for _, d := range crds {
 			if _, group, ok := strings.Cut(d.Name, "."); ok {
-				apis = append(apis, content.API{Group: group, Version: d.Version, Kind: d.Kind})
+				apis = append(apis, API{Group: group, Version: d.Version, Kind: d.Kind})
 			} else {
 				unreadable("error parsing crd name: " + d.Name)
 			}
 		}
 		for _, d := range services {
-			apis = append(apis, content.API{Group: d.Group, Version: d.Version, Kind: d.Kind})
+			apis = append(apis, API{Group: d.Group, Version: d.Version, Kind: d.Kind})
 		}
-		slices.SortFunc(apis, content.API.Compare)
+		slices.SortFunc(apis, API.Compare)
 		for _, api := range slices.Compact(apis) {
 			add(kind, api)
 		}
 	}
 	spec := &c.Object.Spec
-	addAPIs(content.PropertyGVK, spec.CustomResourceDefinitions.Owned, spec.APIServiceDefinitions.Owned)
-	addAPIs(content.PropertyGVKRequired, spec.CustomResourceDefinitions.Required, spec.APIServiceDefinitions.Required)
+	addAPIs(PropertyGVK, spec.CustomResourceDefinitions.Owned, spec.APIServiceDefinitions.Owned)
+	addAPIs(PropertyGVKRequired, spec.CustomResourceDefinitions.Required, spec.APIServiceDefinitions.Required)
 	if name := followed(c.Owners); name != "" {
 		version := ""
 		if v := spec.Version.Version; !v.Equals(semver.Version{}) {
 			version = v.String()
 		}
-		add(content.PropertyPackage, map[string]string{"packageName": name, "version": version})
+		add(PropertyPackage, map[string]string{"packageName": name, "version": version})
 	}
 	return list
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // ExistingSource is the Source of existing ClusterServiceVersions.
@@ -15,13 +14,13 @@ const ExistingSource = -1
 // Ref identifies an entry of a catalog, or an existing ClusterServiceVersion.
 type Ref struct {
 	Source int32
-	Entry  *content.Entry
+	Entry  *Entry
 }
 
 // Segment contains candidates of one source, in order of preference.
 type Segment struct {
 	Source  int32
-	Entries []*content.Entry
+	Entries []*Entry
 }
 
 // Offer contains the candidates that can meet a requirement, in order of preference.
@@ -73,6 +72,16 @@ func (o *Offer) Contains(r Ref) bool {
 	return slices.ContainsFunc(o.Segments, func(s Segment) bool { return s.Source == r.Source && slices.Contains(s.Entries, r.Entry) })
 }
 
+// Named returns the candidates with the given name, in order of preference.
+func (o *Offer) Named(name string) (list []Ref) {
+	for r := range o.Refs {
+		if r.Entry.Name == name {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
 // Precedes reports whether candidate a is preferred to candidate b.
 func (o *Offer) Precedes(a, b Ref) bool {
 	for r := range o.Refs {
@@ -83,7 +92,7 @@ func (o *Offer) Precedes(a, b Ref) bool {
 	return false
 }
 
-func (o *Offer) add(source int32, entries []*content.Entry) {
+func (o *Offer) add(source int32, entries []*Entry) {
 	if len(entries) > 0 {
 		o.Segments = append(o.Segments, Segment{source, entries})
 		o.Total += len(entries)
@@ -156,7 +165,7 @@ type Group struct {
 	// OnePerName.
 	Name string
 	// API is the provided API. It is set only if Kind is OnePerAPI.
-	API *content.API
+	API *API
 }
 
 // graph holds the entries that one call has looked at.
@@ -168,7 +177,7 @@ type graph struct {
 	groupStore []int32
 	Groups     []Group          // by number
 	packages   map[string]int32 // the numbers of groups
-	apis       map[content.API]int32
+	apis       map[API]int32
 	names      map[string]int32
 	offers     map[offerKey]*Offer
 	programs   map[string]CELProgram
@@ -176,6 +185,13 @@ type graph struct {
 	// work counts what was done since the last TakeSteps.
 	work  int
 	Rules RuleTable
+}
+
+func newGraph() graph {
+	return graph{
+		nodes: map[Ref]*Node{}, packages: map[string]int32{}, apis: map[API]int32{}, names: map[string]int32{},
+		offers: map[offerKey]*Offer{}, programs: map[string]CELProgram{},
+	}
 }
 
 // number returns the number of a group, a new one when it has none.
@@ -241,7 +257,8 @@ func groupsOf(p *Problem, r Ref) []int32 {
 // Differs: OLM looks at names only within a package.
 func findReplaced(p *Problem, n *Node) {
 	add := func(c *CSV, owner int32) {
-		if old := p.Node(Ref{ExistingSource, c.Entry}, owner); !c.LeftOut && !slices.Contains(n.Over, old) {
+		old := p.Node(Ref{ExistingSource, c.Entry}, owner)
+		if !c.LeftOut && !slices.Contains(n.Over, old) {
 			n.Over, old.Over = append(n.Over, old), append(old.Over, n)
 		}
 	}
@@ -280,7 +297,7 @@ func blocked(p *Problem, r Ref) (RuleKind, string) {
 
 // Unreadable returns the reason why a requirement of an entry cannot be read or compiled. It returns "" if all
 // requirements are valid.
-func (p *Problem) Unreadable(e *content.Entry) string {
+func (p *Problem) Unreadable(e *Entry) string {
 	if e.Invalid != "" {
 		return e.Invalid
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // Input is the input of Resolve: one namespace and the catalogs that are visible to it. Resolve does not modify it.
@@ -44,7 +43,7 @@ type CatalogState struct {
 	Key      types.NamespacedName
 	Priority int
 	// Content is the content of the catalog. It is nil if the catalog is not available.
-	Content *content.Catalog
+	Content *Catalog
 	// Stale means that Content is the result of an earlier read, because the latest read failed.
 	Stale bool
 	// Problem is the reason why Content is nil or stale.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // AnnotationVersionRange is an annotation of a Subscription that restricts its operator to a range of versions. New
@@ -27,7 +26,7 @@ type Pin struct {
 
 // pin is a Pin that was read.
 type pin struct {
-	in *content.VersionRange
+	in *VersionRange
 	// from says where it stands.
 	from string
 }
@@ -51,28 +50,30 @@ func readPins(p *Problem) {
 	}
 	for _, pin := range p.In.Pins {
 		if !slices.ContainsFunc(p.Subs, func(s *Subscription) bool { return s.Object.Name == pin.Subscription }) {
-			p.Report(olmcore.Warning, content.ReasonInvalidPin, p.SubscriptionRef(pin.Subscription), "", "there is no Subscription %s that the version range %q could hold", pin.Subscription, pin.Range)
+			p.Report(olmcore.Warning, ReasonInvalidPin, p.SubscriptionRef(pin.Subscription), "",
+				"there is no Subscription %s that the version range %q could hold", pin.Subscription, pin.Range)
 		}
 	}
 }
 
 func readPin(p *Problem, s *Subscription, text, from string) {
-	in, err := content.ParseRange(text)
+	in, err := ParseRange(text)
 	if err == nil {
 		s.pins = append(s.pins, pin{in, from})
 		return
 	}
-	s.invalidPin = fmt.Sprintf("the version range %q (%s) cannot be read: %v", content.Cut(text, 200), from, err)
+	s.invalidPin = fmt.Sprintf("the version range %q (%s) cannot be read: %v", Cut(text, 200), from, err)
 	path := ""
 	if from == fromAnnotation {
 		path = fmt.Sprintf("metadata.annotations[%q]", AnnotationVersionRange)
 	}
-	p.Report(olmcore.Warning, content.ReasonInvalidPin, p.SubscriptionRef(s.Object.Name), path, "%s; nothing is installed or upgraded for the Subscription", s.invalidPin)
+	p.Report(olmcore.Warning, ReasonInvalidPin, p.SubscriptionRef(s.Object.Name), path,
+		"%s; nothing is installed or upgraded for the Subscription", s.invalidPin)
 }
 
 // Outside returns a description of the version range that excludes a catalog entry. If a range of the Subscription
 // cannot be read, Outside describes that range. It returns "" if no range excludes the entry.
-func (s *Subscription) Outside(e *content.Entry) string {
+func (s *Subscription) Outside(e *Entry) string {
 	if s.invalidPin != "" {
 		return s.invalidPin
 	}
@@ -90,14 +91,14 @@ func withinPins(s *Subscription) {
 		return
 	}
 	best := s.Upgrades
-	s.Upgrades = slices.DeleteFunc(slices.Clone(best), func(e *content.Entry) bool { return s.Outside(e) != "" })
+	s.Upgrades = slices.DeleteFunc(slices.Clone(best), func(e *Entry) bool { return s.Outside(e) != "" })
 	if len(best) > 0 && (len(s.Upgrades) == 0 || s.Upgrades[0] != best[0]) {
 		s.PinnedOut = best[0]
 	}
 }
 
 // pinned says which Subscription of an entry's package must not have it: nothing else may bring it either. "" is none.
-func pinned(p *Problem, e *content.Entry) string {
+func pinned(p *Problem, e *Entry) string {
 	for _, s := range p.pinned {
 		if s.Object.Spec.Package == e.Channel.Pkg.Name {
 			if text := s.Outside(e); text != "" {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // offerKey identifies who can meet a requirement: it depends on whose catalog comes first.
@@ -21,16 +19,16 @@ type offerKey struct {
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, getBundleVariables and sortBundles.
 // Differs: each existing ClusterServiceVersion is a candidate of its own.
-func offerFor(p *Problem, q *content.Requirement, own int32) *Offer {
+func offerFor(p *Problem, q *Requirement, own int32) *Offer {
 	key := offerKey{q.Key, own}
 	if found, ok := p.offers[key]; ok {
 		return found
 	}
 	found := &Offer{ID: int32(len(p.offers)), Group: -1}
 	switch q.Kind {
-	case content.IsGVK:
+	case IsGVK:
 		found.Group = number(p, p.apis, q.API, Group{Kind: OnePerAPI, API: &q.API})
-	case content.IsPackage:
+	case IsPackage:
 		found.Group = number(p, p.packages, q.Name, Group{Kind: OnePerPackage, Name: q.Name})
 	}
 	found.add(ExistingSource, existingOffers(p, q))
@@ -46,19 +44,19 @@ func offerFor(p *Problem, q *content.Requirement, own int32) *Offer {
 	return found
 }
 
-func existingOffers(p *Problem, q *content.Requirement) []*content.Entry {
-	var entries []*content.Entry
+func existingOffers(p *Problem, q *Requirement) []*Entry {
+	var entries []*Entry
 	for _, c := range p.Existing {
 		if !c.LeftOut && p.Satisfies(c.Entry, q.Predicate) {
 			entries = append(entries, c.Entry)
 		}
 	}
-	slices.SortStableFunc(entries, func(a, b *content.Entry) int { return strings.Compare(a.Pkg, b.Pkg) }) // they come by name
+	slices.SortStableFunc(entries, func(a, b *Entry) int { return strings.Compare(a.Pkg, b.Pkg) }) // they come by name
 	return entries
 }
 
-func catalogOffers(p *Problem, s *Source, q *content.Requirement) []*content.Entry {
-	if q.Kind == content.IsGVK {
+func catalogOffers(p *Problem, s *Source, q *Requirement) []*Entry {
+	if q.Kind == IsGVK {
 		return s.Content.ByAPI[q.API]
 	}
 	list, exact := lookup(s.Content, q.Predicate)
@@ -66,7 +64,7 @@ func catalogOffers(p *Problem, s *Source, q *content.Requirement) []*content.Ent
 		return list
 	}
 	p.work += len(list) * q.Size()
-	var entries []*content.Entry
+	var entries []*Entry
 	for _, e := range list {
 		if p.Satisfies(e, q.Predicate) {
 			entries = append(entries, e)
@@ -77,74 +75,75 @@ func catalogOffers(p *Problem, s *Source, q *content.Requirement) []*content.Ent
 
 // lookup returns a superset of the entries that satisfy a predicate, in order of preference; exact: it is no more than
 // those.
-func lookup(c *content.Catalog, q *content.Predicate) (list []*content.Entry, exact bool) {
+func lookup(c *Catalog, q *Predicate) (list []*Entry, exact bool) {
 	switch q.Kind {
-	case content.IsGVK:
+	case IsGVK:
 		return c.ByAPI[q.API], true
-	case content.IsLabel:
+	case IsLabel:
 		return c.ByLabel[q.Name], true
-	case content.IsPackage:
+	case IsPackage:
 		return c.ByPackage[q.Name], false
-	case content.IsAll:
+	case IsAll:
 		best, found := c.All, false
 		for _, part := range q.Parts {
 			if !isIndexed(part) {
 				continue
 			}
-			if list, _ := lookup(c, part); !found || len(list) < len(best) {
+			list, _ := lookup(c, part)
+			if !found || len(list) < len(best) {
 				best, found = list, true
 			}
 		}
 		return best, false
-	case content.IsAny:
+	case IsAny:
 		for _, part := range q.Parts {
 			part, _ := lookup(c, part)
 			if list = append(list, part...); len(list) > len(c.All) {
 				return c.All, false
 			}
 		}
-		slices.SortFunc(list, content.CompareEntries)
+		slices.SortFunc(list, CompareEntries)
 		return slices.Compact(list), false
 	}
 	return c.All, false
 }
 
 // isIndexed reports whether lookup finds the entries for a predicate by an index, whatever else there is in a catalog.
-func isIndexed(q *content.Predicate) bool {
+func isIndexed(q *Predicate) bool {
 	switch q.Kind {
-	case content.IsGVK, content.IsPackage, content.IsLabel:
+	case IsGVK, IsPackage, IsLabel:
 		return true
-	case content.IsAll:
+	case IsAll:
 		return slices.ContainsFunc(q.Parts, isIndexed)
 	}
 	return false
 }
 
 // Satisfies reports whether an entry satisfies a predicate.
-func (p *Problem) Satisfies(e *content.Entry, q *content.Predicate) bool {
+func (p *Problem) Satisfies(e *Entry, q *Predicate) bool {
 	switch q.Kind {
-	case content.IsGVK:
-		_, provides := slices.BinarySearchFunc(e.Provides, q.API, content.API.Compare)
+	case IsGVK:
+		_, provides := slices.BinarySearchFunc(e.Provides, q.API, API.Compare)
 		return provides
-	case content.IsPackage:
+	case IsPackage:
 		return satisfiesPackage(p, e, q)
-	case content.IsLabel:
+	case IsLabel:
 		_, labelled := slices.BinarySearch(e.Labels, q.Name)
 		return labelled
-	case content.IsAll:
+	case IsAll:
 		for _, part := range q.Parts {
 			if !p.Satisfies(e, part) {
 				return false
 			}
 		}
 		return true
-	case content.IsAny, content.IsNot:
+	case IsAny, IsNot:
 		for _, part := range q.Parts {
 			if p.Satisfies(e, part) {
-				return q.Kind == content.IsAny
+				return q.Kind == IsAny
 			}
 		}
-		return q.Kind == content.IsNot
+		return q.Kind == IsNot
 	}
 	program := p.programs[q.Rule]
 	return program != nil && evaluate(program, e)
@@ -153,7 +152,7 @@ func (p *Problem) Satisfies(e *content.Entry, q *content.Predicate) bool {
 // satisfiesPackage compares name and version.
 //
 // Differs: unless the policy says otherwise, an entry with several packages must have name and version in one of them.
-func satisfiesPackage(p *Problem, e *content.Entry, q *content.Predicate) bool {
+func satisfiesPackage(p *Problem, e *Entry, q *Predicate) bool {
 	named, versioned := e.Pkg == q.Name, e.HasVersion && q.In.Contains(e.Version)
 	if named && versioned && len(e.Packages) < 2 {
 		return true
@@ -173,8 +172,8 @@ func satisfiesPackage(p *Problem, e *content.Entry, q *content.Predicate) bool {
 const noCompiler = "it has a CEL constraint, and there is nothing to evaluate it with"
 
 // compile prepares the CEL rules of a predicate and returns why it cannot.
-func compile(p *Problem, q *content.Predicate) (problem string) {
-	if q.Kind != content.IsCEL {
+func compile(p *Problem, q *Predicate) (problem string) {
+	if q.Kind != IsCEL {
 		for _, part := range q.Parts {
 			if problem := compile(p, part); problem != "" {
 				return problem
@@ -182,7 +181,8 @@ func compile(p *Problem, q *content.Predicate) (problem string) {
 		}
 		return ""
 	}
-	if program, ok := p.programs[q.Rule]; ok && program != nil {
+	program, ok := p.programs[q.Rule]
+	if ok && program != nil {
 		return ""
 	}
 	if p.In.CEL == nil {
@@ -210,7 +210,7 @@ func compileCEL(c CELCompiler, rule string) (program CELProgram, err error) {
 	return program, err
 }
 
-func evaluate(program CELProgram, e *content.Entry) (ok bool) {
+func evaluate(program CELProgram, e *Entry) (ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = false

@@ -58,7 +58,8 @@ func (t *RuleTable) ID(key RuleKey, owner int32) int32 {
 			t.ids = map[RuleKey]int32{}
 		}
 		id = int32(len(t.Keys))
-		t.ids[key], t.Keys, t.Owners = id, append(t.Keys, key), append(t.Owners, owner)
+		t.ids[key] = id
+		t.Keys, t.Owners = append(t.Keys, key), append(t.Owners, owner)
 	}
 	return id
 }

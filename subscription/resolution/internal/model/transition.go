@@ -9,7 +9,6 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // readTransitions finds out which existing ClusterServiceVersions are on their way out, and which Subscriptions have to
@@ -35,7 +34,8 @@ func readTransitions(p *Problem) (failure string) {
 			continue
 		}
 		leftBehind(p, s.Current, successor)
-		if next := successor[s.Current.Object.Name]; next != nil && isUnfinished(s, next) {
+		next := successor[s.Current.Object.Name]
+		if next != nil && isUnfinished(s, next) {
 			s.resumes = next
 		}
 		if upgrading(p, s.Current, successor) {
@@ -70,7 +70,8 @@ func successors(p *Problem) map[string]*CSV {
 			successor[replaces] = c
 			continue
 		}
-		p.Report(olmcore.Warning, content.ReasonBrokenReplacementChain, p.CSVRef(replaces), "", "ClusterServiceVersions %s and %s both replace %s", first.Object.Name, c.Object.Name, replaces)
+		p.Report(olmcore.Warning, ReasonBrokenReplacementChain, p.CSVRef(replaces), "",
+			"ClusterServiceVersions %s and %s both replace %s", first.Object.Name, c.Object.Name, replaces)
 		if len(first.Owners) == 0 && len(c.Owners) > 0 {
 			successor[replaces] = c
 		}
@@ -102,7 +103,8 @@ func failForward(p *Problem, successor map[string]*CSV) (failure string) {
 	for _, c := range p.Existing {
 		last, broken := lastOf(p, c, successor)
 		if broken != "" {
-			p.Report(olmcore.Warning, content.ReasonBrokenReplacementChain, p.CSVRef(c.Object.Name), "", "%s, so a failed upgrade cannot roll forward", broken)
+			p.Report(olmcore.Warning, ReasonBrokenReplacementChain, p.CSVRef(c.Object.Name), "",
+				"%s, so a failed upgrade cannot roll forward", broken)
 			if p.Policy.TransitionAsFreestanding {
 				return fmt.Sprintf("error using catalogsource %s/@existing: %s", p.In.Namespace, broken)
 			}
