@@ -25,8 +25,8 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/internal/realdata"
@@ -399,7 +399,7 @@ func controllers(config csv.Config) []controller.Controller {
 
 // controllersWith returns controllers for which hint sets the fields of an Input that only a caller knows.
 func controllersWith(config csv.Config, hint func(*csv.Input)) []controller.Controller {
-	judged, inspected := map[types.NamespacedName]*csv.Judged{}, map[types.NamespacedName]*certificate.Memory{}
+	judged, inspected := map[types.NamespacedName]*csv.Judged{}, map[types.NamespacedName]*serving.Memory{}
 	return []controller.Controller{{
 		Name: "group", Kinds: []schema.GroupVersionKind{groupKind},
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {

@@ -11,11 +11,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/csv/internal/apiservice"
-	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/csv/internal/webhook"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -28,17 +26,17 @@ func gatherServices(r *read.Reads, in *Input) {
 		return
 	}
 	var services, secrets, delegators, readers, accounts []string
-	called := backend.Names(c)
+	called := internalserving.DeploymentNames(c)
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		if slices.Contains(called, d.Name) {
-			services, secrets = append(services, backend.ServiceName(d.Name)), append(secrets, backend.CertificateName(d.Name))
-			delegators = append(delegators, backend.DelegatorNames(d.Name, c.Namespace)...)
-			readers = append(readers, backend.ReaderNames(d.Name, c.Namespace)...)
-			accounts = append(accounts, backend.AccountName(&d.Spec))
+			services, secrets = append(services, internalserving.ServiceName(d.Name)), append(secrets, internalserving.CertificateName(d.Name))
+			delegators = append(delegators, internalserving.DelegatorNames(d.Name, c.Namespace)...)
+			readers = append(readers, internalserving.ReaderNames(d.Name, c.Namespace)...)
+			accounts = append(accounts, internalserving.AccountName(&d.Spec))
 		}
 	}
 	in.ServiceAccounts = read.Join(in.ServiceAccounts, read.Named[*corev1.ServiceAccount](r, c.Namespace, accounts))
-	for _, legacy := range apiservice.LegacyNamesOf(c) {
+	for _, legacy := range internalserving.LegacyNamesOf(c) {
 		services, secrets = append(services, legacy.Service), append(secrets, legacy.Certificate)
 		delegators, readers = append(delegators, legacy.Delegator), append(readers, legacy.Reader)
 	}
@@ -69,7 +67,7 @@ func gatherCallers(r *read.Reads, in *Input, called []string) {
 	if len(groups) > 0 {
 		in.GroupDefinitions = read.Indexed(r, "", groups, addTerms(termsOfCRD))
 	}
-	validating, mutating := webhook.ConfigurationNames(c)
+	validating, mutating := internalserving.ConfigurationNames(c)
 	terms := slices.Concat(owner, callerTerms(c, called, slices.Concat(validating, mutating)))
 	s.ValidatingWebhookConfigurations = read.Indexed(r, "", terms, addLabelledTerms(termsOfValidatingCaller))
 	s.MutatingWebhookConfigurations = read.Indexed(r, "", terms, addLabelledTerms(termsOfMutatingCaller))

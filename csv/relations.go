@@ -18,9 +18,9 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/rbac"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -199,7 +199,7 @@ func termsOfClusterRoleBinding(o *rbacv1.ClusterRoleBinding) []olmcore.Term {
 }
 
 func termsOfServingName(o olmcore.Object) []olmcore.Term {
-	if !backend.IsObjectName(o.GetName()) {
+	if !internalserving.IsObjectName(o.GetName()) {
 		return nil
 	}
 	return inNamespace(o.GetNamespace())
