@@ -13,7 +13,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/internal/installer"
 )
 
 type (
@@ -75,7 +75,7 @@ func observe(in *Input) *facts {
 // observeOperator returns the data that installing the operator depends on. It is the only place that fills
 // model.Operator.
 func observeOperator(f *facts) model.Operator {
-	account, _ := olmcore.AccountOf(f.group)
+	account, _ := installer.AccountOf(f.group)
 	return model.Operator{
 		Now:                     f.now,
 		CSV:                     f.csv,

@@ -15,6 +15,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/webhook"
+	"github.com/olmcore/olm/internal/installer"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -46,7 +47,7 @@ func wasCalled(in *Input) bool {
 // the account of the OperatorGroup is not confirmed, because then it is unknown which account may write.
 func mayRenewCertificates(f *facts) bool {
 	isReplacing := f.phase == v1alpha1.CSVPhaseReplacing && f.chain.Successor != nil && !f.chain.Followed
-	_, confirmed := olmcore.AccountOf(f.group)
+	_, confirmed := installer.AccountOf(f.group)
 	return (f.phase == v1alpha1.CSVPhasePending || isReplacing) && isCalled(f.csv) && f.group != nil && confirmed && specError(f.csv) == ""
 }
 

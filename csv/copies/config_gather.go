@@ -13,6 +13,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -23,7 +24,7 @@ import (
 func GatherConfig(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (ConfigInput, error) {
 	c, err := olmcore.Require[*operatorsv1.OLMConfig](ctx, r, "", key.Name)
 	if err != nil {
-		return ConfigInput{}, olmcore.Needed(err, "whether copies of operators are disabled")
+		return ConfigInput{}, inputs.Needed(err, "whether copies of operators are disabled")
 	}
 	in := ConfigInput{OLMConfig: c, Config: config}
 	if c.Name != model.OLMConfigName {

@@ -27,6 +27,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -417,7 +418,7 @@ func TestMountedCertificateKeepsHashOfOLM(t *testing.T) {
 	fixed := secretOf("cool.v1", certificate.Certificate{CAPEM: []byte("ca")}, none)
 	d := appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{container()}}}}
 	backend.Of(sourceOf(fixed, nil)).Mount(deployment, &d)
-	hash, err := olmcore.Hash(&d)
+	hash, err := objecthash.Hash(&d)
 	require.NoError(t, err)
 	require.Equal(t, "441iHG4r5TsDiYfSVLpo4wBhduJqbOBYUlKjbm", hash)
 }

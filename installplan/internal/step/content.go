@@ -17,6 +17,8 @@ import (
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/reasons"
+	"github.com/olmcore/olm/internal/objecthash"
+	"github.com/olmcore/olm/internal/ownerrefs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -135,7 +137,7 @@ func hashOf(object map[string]any) (string, error) {
 		object = withMetadata(object)
 		manifest.Fields(object, "metadata")["labels"] = labels
 	}
-	return olmcore.HashCanonical(object)
+	return objecthash.HashCanonical(object)
 }
 
 // update returns the Decision about an object that exists and differs from the step.
@@ -165,7 +167,7 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 	var said []olmcore.Diagnostic
 	refs := t.Observed.GetOwnerReferences()
 	if managed {
-		refs, _ = olmcore.AddOwnerReferences(refs, owners)
+		refs, _ = ownerrefs.Add(refs, owners)
 	} else {
 		said = append(said, w.about(t.Steps[0], olmcore.Info, reasons.UnmanagedObjectUpdated, "%s existed before the operator was installed and gets no owner", t.Key))
 	}
