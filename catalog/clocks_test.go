@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // clockRounds is the number of reconciles of each manager after which both must stop to write while time stands
@@ -43,7 +44,7 @@ func TestManagersWithDifferentClocksConverge(t *testing.T) {
 		}))
 		clocks := invariant.TwoClocks{
 			Cluster: w.Cluster, Rounds: clockRounds, Ahead: w.skew,
-			Managers: [2][]fake.Controller{{w.connected(t, 0)}, {w.connected(t, 1)}},
+			Managers: [2][]controller.Controller{{w.connected(t, 0)}, {w.connected(t, 1)}},
 		}
 		for range rapid.IntRange(1, 4).Draw(t, "times") {
 			require.NoError(t, clocks.Agree(context.Background()))
@@ -59,8 +60,8 @@ func TestManagersWithDifferentClocksConverge(t *testing.T) {
 }
 
 // connected returns the controller of a manager that has a gRPC client.
-func (w *stormyWorld) connected(t *rapid.T, who int) fake.Controller {
-	c := controller(w.config)
+func (w *stormyWorld) connected(t *rapid.T, who int) controller.Controller {
+	c := catalogController(w.config)
 	c.Reconcile = func(
 		ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults,
 	) (olmcore.Result, error) {
@@ -133,7 +134,7 @@ func TestManagersWithDifferentClocksAgreeOnTheNewestContent(t *testing.T) {
 			w.Image(image).SetDigest("sha256:" + strings.Repeat("1", 64))
 			clocks := invariant.TwoClocks{
 				Cluster: w.Cluster, Rounds: clockRounds, Ahead: ahead,
-				Managers: [2][]fake.Controller{{controller(w.config)}, {controller(w.config)}},
+				Managers: [2][]controller.Controller{{catalogController(w.config)}, {catalogController(w.config)}},
 			}
 			require.NoError(t, clocks.Agree(t.Context()))
 			require.NoError(t, clocks.RunFor(t.Context(), 4*time.Minute, 20*time.Second))

@@ -14,6 +14,7 @@ import (
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // podWrites returns the times and causes of all writes to Pods since an event.
@@ -94,7 +95,7 @@ func graceWorld(t require.TestingT, config catalog.Config, full bool) *world {
 		require.NoError(t, c.Node(node).Create(nil))
 	}
 	require.NoError(t, c.Create(cool()))
-	w := &world{Cluster: c, Driver: &fake.Driver{Cluster: c, Controllers: []fake.Controller{controller(config)}}, config: config}
+	w := &world{Cluster: c, Driver: &fake.Driver{Cluster: c, Controllers: []controller.Controller{catalogController(config)}}, config: config}
 	require.NoError(t, w.Driver.RunFor(context.Background(), 0))
 	if full {
 		for _, node := range []string{"a", "b", "c", "d"} {

@@ -29,6 +29,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 var (
@@ -57,7 +58,8 @@ func newWorld(t testing.TB, config catalog.Config, cs *v1alpha1.CatalogSource) *
 		require.NoError(t, c.Node(node).Create(nil))
 	}
 	require.NoError(t, c.Create(cs))
-	return &world{Cluster: c, Driver: &fake.Driver{Cluster: c, Controllers: []fake.Controller{controller(config)}}, config: config}
+	driver := &fake.Driver{Cluster: c, Controllers: []controller.Controller{catalogController(config)}}
+	return &world{Cluster: c, Driver: driver, config: config}
 }
 
 // run lets the controllers and the cluster run for a time.
@@ -136,12 +138,11 @@ func content() *corev1.ConfigMap {
 
 var catalogSourceKind = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.CatalogSourceKind)
 
-// controller returns a controller of CatalogSources without a gRPC client.
-func controller(config catalog.Config) fake.Controller {
-	return fake.Controller{
-		Name: "catalog",
-		Kind: schema.GroupKind{Group: v1alpha1.GroupName, Kind: v1alpha1.CatalogSourceKind},
-		Keys: fake.KeysOf(catalogSourceKind),
+// catalogController returns a controller of CatalogSources without a gRPC client.
+func catalogController(config catalog.Config) controller.Controller {
+	return controller.Controller{
+		Name:  "catalog",
+		Kinds: []schema.GroupVersionKind{catalogSourceKind},
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			in, err := catalog.Gather(ctx, r, key, config)
 			if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 const keptPod = "olmcore/kept-pod"
@@ -55,7 +56,7 @@ func drawPair(t *rapid.T) *pairWorld {
 		cs.Spec.UpdateStrategy = polling("1m")
 	}
 	require.NoError(t, w.Create(cs))
-	d := &fake.Driver{Cluster: w.Cluster, Controllers: []fake.Controller{controller(w.config)}}
+	d := &fake.Driver{Cluster: w.Cluster, Controllers: []controller.Controller{catalogController(w.config)}}
 	require.NoError(t, d.RunFor(context.Background(), 5*time.Minute))
 	w.views = [2]*fake.View{w.View("one"), w.View("two")}
 	for i := range w.skew {

@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // TestEveryActionMayBeLostOrRepeated starts in situations with many actions. It checks that the catalog reaches the
@@ -88,7 +89,7 @@ func TestEveryActionMayBeLostOrRepeated(t *testing.T) {
 						w := newWorld(t, config, cool())
 						return w.Cluster, prepare(w)
 					},
-					Controllers: func(*fake.Cluster) []fake.Controller { return []fake.Controller{controller(config)} },
+					Controllers: func(*fake.Cluster) []controller.Controller { return []controller.Controller{catalogController(config)} },
 					Rounds:      rounds,
 					Ignore:      numbers(),
 				}

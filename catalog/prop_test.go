@@ -21,6 +21,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // rounds is the number of reconciles after which a CatalogSource is at rest if the cluster does not change.
@@ -72,7 +73,7 @@ func drawWorld(t *rapid.T) *stormyWorld {
 	}
 	require.NoError(t, w.Create(cs, bystander(), content()))
 	if rapid.IntRange(0, 3).Draw(t, "serves") > 0 {
-		d := &fake.Driver{Cluster: w.Cluster, Controllers: []fake.Controller{controller(w.config)}}
+		d := &fake.Driver{Cluster: w.Cluster, Controllers: []controller.Controller{catalogController(w.config)}}
 		require.NoError(t, d.RunFor(context.Background(), 10*time.Minute))
 	}
 	w.views = [2]*fake.View{w.View("catalog"), w.View("another")}
@@ -398,7 +399,7 @@ func (w *stormyWorld) heal(t *rapid.T) {
 		w.Image(fmt.Sprintf("quay.io/example/catalog:v%d", i+1)).Heal()
 	}
 	w.mend(t)
-	d := &fake.Driver{Cluster: w.Cluster, Controllers: []fake.Controller{controller(w.config)}}
+	d := &fake.Driver{Cluster: w.Cluster, Controllers: []controller.Controller{catalogController(w.config)}}
 	require.NoError(t, d.RunFor(context.Background(), 3*time.Hour))
 	// A polled catalog never rests; what polling left behind must go with it.
 	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.UpdateStrategy = nil }))

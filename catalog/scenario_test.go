@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/olmcore/olm/catalog"
-	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/scenario"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 func TestScenarios(t *testing.T) {
 	require.NoError(t, scenario.RunAll("testdata/*.txt", scenario.Config{
-		Controllers: []fake.Controller{controller(catalog.Config{})},
+		Controllers: []controller.Controller{catalogController(catalog.Config{})},
 	}))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/resolution"
 )
@@ -98,9 +99,9 @@ func TestReadsAreCounted(t *testing.T) {
 func runnerOf(t testing.TB, set *controllers.Set, c interface {
 	olmcore.Reader
 	olmcore.Executor
-}, name string) *controllers.Runner {
+}, name string) *controller.Runner {
 	runners := set.Runners(c, c)
-	i := slices.IndexFunc(runners, func(r *controllers.Runner) bool { return r.Name == name })
+	i := slices.IndexFunc(runners, func(r *controller.Runner) bool { return r.Name == name })
 	require.GreaterOrEqual(t, i, 0)
 	return runners[i]
 }
@@ -145,7 +146,7 @@ func TestAClientEndsWithItsCatalogSource(t *testing.T) {
 	c, _, _ := started(t)
 	clients := dialed{}
 	runners := controllers.New(&controllers.Options{Connection: clients.connection}).Runners(c, c)
-	pass := func() { require.NoError(t, controllers.Pass(t.Context(), runners, func() time.Time { return noon })) }
+	pass := func() { require.NoError(t, controller.Pass(t.Context(), runners, func() time.Time { return noon })) }
 	pass()
 	require.Equal(t, dialed{community: "here:1"}, clients)
 	source, err := olmcore.Get[*v1alpha1.CatalogSource](t.Context(), c, "ops", "community")
@@ -163,7 +164,7 @@ func TestAShardHasClientsOfTheGlobalCatalogs(t *testing.T) {
 	require.NoError(t, c.Create(&v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "other"}, Spec: spec}))
 	clients := dialed{}
 	o := controllers.Options{Namespaces: []string{"ops"}, Connection: clients.connection}
-	require.NoError(t, controllers.Pass(t.Context(), controllers.New(&o).Runners(c, c), func() time.Time { return noon }))
+	require.NoError(t, controller.Pass(t.Context(), controllers.New(&o).Runners(c, c), func() time.Time { return noon }))
 	require.Equal(t, dialed{community: "here:1", {Namespace: "olm", Name: "global"}: "global:1"}, clients)
 	global, err := olmcore.Get[*v1alpha1.CatalogSource](t.Context(), c, "olm", "global")
 	require.NoError(t, err)
@@ -183,7 +184,7 @@ func TestAChangeOfAConnectionResolvesNothingAgain(t *testing.T) {
 	run()
 	before := *resolved
 	source := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "community"}}
-	keys, err := runner.Changed(t.Context(), c, controllers.Change{Old: source, New: source, At: noon})
+	keys, err := runner.Changed(t.Context(), c, controller.Change{Old: source, New: source, At: noon})
 	require.NoError(t, err)
 	require.Equal(t, []types.NamespacedName{{Namespace: "ops"}}, keys)
 	run()

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -20,16 +19,20 @@ import (
 	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
-// concern is which of the objects of a controller a change concerns. Where none of them is meant, Is is nil.
+// concern selects the objects of a controller that a change concerns.
 type concern struct {
-	olmcore.Concern[olmcore.Object]
-	// in are the namespaces in which they all are; nil: that is not known.
+	// is reports whether the change concerns an object. It is nil if the change concerns none.
+	is func(olmcore.Object) bool
+	// terms contains index terms. Each object that the change concerns has one of them. Nil means that this is not known.
+	terms []olmcore.Term
+	// in contains the namespaces of the objects. Nil means that they are not known.
 	in []string
 }
 
-var everyone = concern{Concern: olmcore.Concern[olmcore.Object]{Is: func(olmcore.Object) bool { return true }}}
+var everyone = concern{is: func(olmcore.Object) bool { return true }}
 
 // termsOf are what the objects of a kind are looked up by; what has none of its Concern's is not meant. Those of other
 // kinds have none.
@@ -52,30 +55,44 @@ var termsOf = map[schema.GroupVersionKind]func(o olmcore.Object, add func(olmcor
 
 // asked returns the objects of a kind in a namespace, "" for all, among which are those that are meant.
 func (of concern) asked(ctx context.Context, r olmcore.Reader, kind schema.GroupVersionKind, namespace string) ([]olmcore.Object, error) {
-	finder, finds := r.(olmcore.Finder)
-	if !finds || namespace != "" || of.Terms == nil {
+	if namespace != "" || of.terms == nil {
 		return r.List(ctx, kind, namespace, nil)
 	}
 	termsOf, has := termsOf[kind]
 	if !has {
 		return nil, nil
 	}
-	return finder.Find(ctx, r, olmcore.Lookup{Kind: kind, Key: "concerned", TermsOf: termsOf}, of.Terms...)
+	return olmcore.Indexed(r).Find(ctx, r, olmcore.Lookup{Kind: kind, Key: "concerned", TermsOf: termsOf}, of.terms...)
 }
 
-// concerned returns the keys of the objects in some namespaces, "" for all, that a change concerns.
-func (c Controller) concerned(ctx context.Context, r olmcore.Reader, namespaces []string, old, next olmcore.Object) ([]types.NamespacedName, error) {
-	of, err := everyone, error(nil)
-	if c.concerns != nil {
-		of, err = c.concerns(ctx, r, old, next)
+// concerned returns a Controller.Concerned that lists the objects of the concern of a change.
+func concerned(
+	concerns func(ctx context.Context, r olmcore.Reader, old, next olmcore.Object) (concern, error),
+) func(context.Context, olmcore.Reader, controller.Change, schema.GroupVersionKind, string) ([]olmcore.Object, error) {
+	return func(
+		ctx context.Context, r olmcore.Reader, change controller.Change, kind schema.GroupVersionKind, namespace string,
+	) (all []olmcore.Object, err error) {
+		of, err := concerns(ctx, r, change.Old, change.New)
+		if err != nil || of.is == nil {
+			return nil, err
+		}
+		namespaces := []string{namespace}
+		if namespace == "" && of.in != nil {
+			namespaces = of.in
+		}
+		for _, namespace := range namespaces {
+			objects, err := of.asked(ctx, r, kind, namespace)
+			if err != nil {
+				return nil, err
+			}
+			for _, o := range objects {
+				if of.is(o) {
+					all = append(all, o)
+				}
+			}
+		}
+		return all, nil
 	}
-	if err != nil || of.Is == nil {
-		return nil, err
-	}
-	if of.in != nil {
-		namespaces = of.in
-	}
-	return c.keys(ctx, r, namespaces, of)
 }
 
 // without is a concern that needs no reads.
@@ -104,7 +121,7 @@ func subscriptionsConcerned(ctx context.Context, r olmcore.Reader, _, next olmco
 			namespaces.Insert(v.Namespace)
 		}
 	}
-	return concern{everyone.Concern, sets.List(namespaces)}, nil
+	return concern{is: everyone.is, in: sets.List(namespaces)}, nil
 }
 
 // sweepsConcerned: what belongs to no namespace concerns those with an InstallPlan that has a step for it.
@@ -128,7 +145,7 @@ func plansConcerned(old, next olmcore.Object) concern {
 			return concern{}
 		}
 	}
-	return ofKind(olmcore.Concern[*v1alpha1.InstallPlan]{Is: isUnfinished, Terms: []olmcore.Term{unfinished}})
+	return ofKind(isUnfinished, []olmcore.Term{unfinished})
 }
 
 // isIrrelevant reports whether an update of an APIService left its labels, annotations and API group as they were.
@@ -154,7 +171,7 @@ func sourcesConcerned(old, next olmcore.Object) concern {
 	if concerned == nil {
 		return concern{}
 	}
-	return ofKind(olmcore.Concern[*v1alpha1.ClusterServiceVersion]{Is: concerned})
+	return ofKind(concerned, nil)
 }
 
 // operatorsConcerned: a ClusterRole concerns the versions whose own it is, or that need some of what it grants.
@@ -162,10 +179,10 @@ func operatorsConcerned(old, next olmcore.Object) concern {
 	return ofKind(permissions.Concerned(old, next))
 }
 
-// ofKind is a concern of objects of one kind.
-func ofKind[T olmcore.Object](of olmcore.Concern[T]) concern {
-	return concern{Concern: olmcore.Concern[olmcore.Object]{Terms: of.Terms, Is: func(o olmcore.Object) bool {
+// ofKind returns the concern of objects of one kind.
+func ofKind[T olmcore.Object](isConcerned func(T) bool, terms []olmcore.Term) concern {
+	return concern{terms: terms, is: func(o olmcore.Object) bool {
 		object, is := o.(T)
-		return is && of.Is(object)
-	}}}
+		return is && isConcerned(object)
+	}}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // TestAnIndexWakesWhomTheListDoes changes one object after the other: with the index of a cache, which takes in each
@@ -37,9 +38,9 @@ func TestAnIndexWakesWhomTheListDoes(t *testing.T) {
 			o := drawObject(t, permissionsIn(world))
 			o.SetResourceVersion(fmt.Sprint(i))
 			key := olmcore.KeyOf(o)
-			change := controllers.Change{Old: world[key], New: o, At: noon}
+			change := controller.Change{Old: world[key], New: o, At: noon}
 			if world[key] = o; change.Old != nil && rapid.IntRange(0, 3).Draw(t, "deleted") == 0 {
-				change = controllers.Change{New: change.Old, Deleted: true, At: noon}
+				change = controller.Change{New: change.Old, Deleted: true, At: noon}
 				delete(world, key)
 			}
 			objects := []olmcore.Object{}

@@ -3,10 +3,8 @@
 package controllers
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +23,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	plansweep "github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/component"
 )
@@ -34,190 +33,182 @@ const (
 	Catalog      = "catalog"
 	Subscription = "subscription"
 	InstallPlan  = "installplan"
-	// Sweep keeps the InstallPlans of a namespace in order.
+	// Sweep deletes InstallPlans that are no longer needed.
 	Sweep = "sweep"
 	Group = "group"
 	CSV   = "csv"
-	// Condition keeps the OperatorConditions.
+	// Condition creates and updates the OperatorConditions.
 	Condition = "condition"
-	// Copies keeps the copies of versions in the namespaces that their operators watch, OLMConfig the condition that says
-	// whether they are there.
+	// Copies copies ClusterServiceVersions to the namespaces that their operators watch. OLMConfig sets the condition that
+	// reports whether all copies exist.
 	Copies    = "copies"
 	OLMConfig = "olmconfig"
-	// Permissions gives the operators of ClusterServiceVersions their permissions where they watch, and users theirs on
-	// the APIs that they provide.
+	// Permissions grants the operators of ClusterServiceVersions their permissions in the namespaces that they watch, and
+	// users the permissions on the APIs that the operators provide.
 	Permissions = "permissions"
-	// CSVSweep looks for what versions and OperatorGroups left behind in the whole cluster.
+	// CSVSweep finds the objects that deleted ClusterServiceVersions and OperatorGroups left behind in the cluster.
 	CSVSweep = "csvsweep"
 	Operator = "operator"
 )
 
-// DefaultGlobalNamespace is the namespace whose CatalogSources all namespaces see.
+// DefaultGlobalNamespace is the namespace whose CatalogSources are available in all namespaces.
 const DefaultGlobalNamespace = "olm"
 
-// Options holds what the controllers need besides a cluster. The zero value works: nothing is resolved then. The tags
-// are the keys of the commands' configuration file; a field with the tag "-" can be set in Go only.
+// Options configures the controllers. The zero value works, but resolves no Subscriptions. The tags are the keys of the
+// configuration file of the commands. A field with the tag "-" can be set only in Go.
 type Options struct {
 	Catalog      catalog.Config      `json:"catalog,omitzero"`
 	Subscription subscription.Config `json:"subscription,omitzero"`
 	InstallPlan  installplan.Config  `json:"installPlan,omitzero"`
 	CSV          csv.Config          `json:"csv,omitzero"`
 	Copies       copies.Config       `json:"copies,omitzero"`
-	// Namespaces is a shard: only objects of these namespaces are reconciled, and no work is done that is the whole
-	// cluster's. Empty: all.
+	// Namespaces makes this Set a shard: it reconciles only objects in these namespaces, and does no cluster-wide work. If
+	// it is empty, all namespaces are reconciled.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// KubernetesVersion is the API server's gitVersion, such as v1.36.2. Without it the image templates of
-	// CatalogSources are left alone.
+	// KubernetesVersion is the gitVersion of the API server, such as v1.36.2. If it is empty, image templates of
+	// CatalogSources are not evaluated.
 	KubernetesVersion string `json:"-"`
-	// IgnoreImageTemplates leaves them alone, too: for callers who only assume the version, such as a dry run.
+	// IgnoreImageTemplates disables image templates although KubernetesVersion is set. It is for callers that only assume
+	// the version, such as a dry run.
 	IgnoreImageTemplates bool `json:"ignoreImageTemplates,omitempty"`
-	// GlobalNamespace is the namespace whose CatalogSources all namespaces see; empty means DefaultGlobalNamespace. It
-	// stands for Catalog's GlobalCatalogNamespace where that is empty.
+	// GlobalNamespace is the namespace whose CatalogSources are available in all namespaces. Empty means
+	// DefaultGlobalNamespace. It is also the default of GlobalCatalogNamespace in Catalog.
 	GlobalNamespace string `json:"globalNamespace,omitempty"`
-	// Resolve answers what subscription asks for; nil leaves it unanswered, as ErrPending does for now. Catalogs.Resolve
-	// is such a function.
+	// Resolve resolves the requests of package subscription. If it is nil, or returns ErrPending, a request stays
+	// unresolved for now. Catalogs.Resolve is such a function.
 	Resolve func(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) `json:"-"`
-	// Fingerprint says what an answer depends on besides the Subscriptions: it is the same as long as the answer holds.
-	// An answer is dropped when it changes, so that an upgrade which waits for the old operator to go does not wait for
-	// ever. Catalogs.Fingerprint is such a function; nil keeps answers until the catalogs or the Subscriptions change,
-	// also when a ClusterServiceVersion is deleted that they took for granted.
+	// Fingerprint returns a text that changes when a Resolution of the namespace may no longer hold, for reasons other
+	// than its Subscriptions. The Resolution is then dropped, so that an upgrade that waits for the removal of an operator
+	// continues. Catalogs.Fingerprint is such a function. If it is nil, a Resolution is kept until catalogs or
+	// Subscriptions change, even if a ClusterServiceVersion that it relies on is deleted.
 	Fingerprint func(ctx context.Context, r olmcore.Reader, namespace string) (string, error) `json:"-"`
-	// Judge answers what installplan.Outcome.SchemaChanges asks for; nil leaves it unanswered: no plan is refused for
-	// custom resources. What crvalidation.Live returns is such a function, and needs to list them: see Rights.
+	// Judge validates custom resources against changed schemas, as installplan.Outcome.SchemaChanges requests. If it is
+	// nil, no InstallPlan is rejected because of custom resources. crvalidation.Live returns such a function, which must
+	// be allowed to list custom resources: see Rights.
 	Judge func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) `json:"-"`
-	// Issuer makes the certificates that operators serve with; nil: selfsigned.Issuer, as OLM does.
+	// Issuer issues the serving certificates of operators. nil means selfsigned.Issuer, as in OLM.
 	Issuer Issuer `json:"-"`
-	// Connection returns the state of the gRPC client of a CatalogSource, which shall dial address from now on; with an
-	// empty address there shall be no client. Of a CatalogSource that is gone the Input has only namespace and name. A
-	// shard asks for the clients of the global catalogs, too. nil: there is none; catalogs are judged by their Pods, and
-	// those at an address by what their status tells.
+	// Connection returns the state of the gRPC client of a CatalogSource, and makes the client dial address. If address is
+	// empty, the client is closed. If the CatalogSource was deleted, its Input has only namespace and name. A shard also
+	// calls it for global catalogs. If it is nil, there are no clients: a catalog is judged by its Pods, and one with an
+	// address by its status.
 	Connection func(in catalog.Input, address string) *catalog.Connection `json:"-"`
-	// Watch, when set, delivers the changes that no watch of the cluster does, until ctx ends: of CatalogSources whose
-	// connection or content changed. Each queue calls it, to hand them to its Runner's Changed. The changes are to be
-	// handled fast.
-	Watch func(ctx context.Context, changed func(Change)) `json:"-"`
-	// CatalogsOf says what is known of the catalogs of a namespace of Subscriptions, nil for nothing; without it the
-	// CatalogSources' own statuses count.
+	// Watch, if set, delivers changes that no watch of the cluster reports, until ctx ends: CatalogSources whose
+	// connection or content changed. Each queue calls it once and passes the changes to Runner.Changed. changed must
+	// return quickly.
+	Watch func(ctx context.Context, changed func(controller.Change)) `json:"-"`
+	// CatalogsOf returns the states of the catalogs that are available to a namespace of Subscriptions, or nil if they are
+	// unknown. If it is nil, the statuses of the CatalogSources are used.
 	CatalogsOf func(ctx context.Context, r olmcore.Reader, namespace string) (*subscription.Catalogs, error) `json:"-"`
-	// Sweeps adds the controllers Sweep and CSVSweep, Operators the one that keeps the Operator objects.
+	// Sweeps enables the controllers Sweep and CSVSweep. Operators enables the controller Operator.
 	Sweeps    bool `json:"sweeps,omitempty"`
 	Operators bool `json:"operators,omitempty"`
-	// Live says that Readers are no caches but the API server, or a copy of all it has: an InstallPlan that they do not
-	// find does not exist.
+	// Live is true if Readers read from the API server or from a complete copy, not from caches. An InstallPlan that they
+	// do not find then does not exist.
 	Live bool `json:"-"`
-	// Asked, when set, hears every request that a reconcile came with.
+	// Asked, if set, is called with every request of a reconcile.
 	Asked func(controller string, key types.NamespacedName, request any) `json:"-"`
 }
 
-// ReconcileFunc gathers and decides about one key; last is what became of the last actions.
-type ReconcileFunc func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error)
-
-// Controller is a reconcile function with all around it that does not depend on who runs it. Different keys may run at
-// the same time.
-type Controller struct {
-	Name string
-	// Kinds are the kinds of the objects that are reconciled.
-	Kinds []schema.GroupVersionKind
-	// KeysOf returns the keys that an object of these kinds stands for: itself, or its namespace, as a key without a name.
-	KeysOf func(o olmcore.Object) []types.NamespacedName
-	// Always are the keys that there are whatever the cluster holds.
-	Always []types.NamespacedName
-	// Affected returns the keys to reconcile after a change of an object of any kind; those with an empty name or
-	// namespace stand for all: see olmcore.ExpandKeys.
-	Affected func(o olmcore.Object) []types.NamespacedName
-	// Every is how often a key is reconciled although nothing changed; 0: never.
-	Every time.Duration
-	// Reconcile gathers and decides. NotFound means that the object is gone.
-	Reconcile ReconcileFunc
-
-	// namespaces are those of the shard; empty: all.
-	namespaces []string
-	// inPlace: the keys of each object are of its own namespace.
-	inPlace bool
-	// concerns, when set, returns which objects a change concerns that counts for all by itself; old may be nil. The error
-	// is of reading who has to do with it.
-	concerns func(ctx context.Context, r olmcore.Reader, old, next olmcore.Object) (concern, error)
-	// notice, when set, hears what watches deliver.
-	notice func(old, next olmcore.Object, deleted bool, now time.Time)
-}
-
-// Keys lists the keys that there are, sorted. The error is the reader's; a kind that is not served has no objects.
-func (c Controller) Keys(ctx context.Context, r olmcore.Reader) ([]types.NamespacedName, error) {
-	return c.keys(ctx, r, []string{""}, everyone)
-}
-
-// keys are those of the objects in some namespaces, "" for all, that something concerns.
-func (c Controller) keys(ctx context.Context, r olmcore.Reader, namespaces []string, of concern) ([]types.NamespacedName, error) {
-	keys := slices.Clone(c.Always)
-	for _, kind := range c.Kinds {
-		for _, namespace := range namespaces {
-			objects, err := of.asked(ctx, r, kind, namespace)
-			if olmcore.Classify(err) == olmcore.NoMatch {
-				break
-			}
-			if err != nil {
-				return nil, err
-			}
-			for _, o := range objects {
-				if of.Is(o) {
-					keys = append(keys, c.KeysOf(o)...)
-				}
-			}
-		}
-	}
-	slices.SortFunc(keys, func(a, b types.NamespacedName) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
-	return c.ours(slices.Compact(keys)), nil
-}
-
-// Set is the controllers of one cluster and what they remember. It is safe for concurrent use.
+// Set contains the controllers of one cluster and their memory. It is safe for concurrent use. Controllers may be
+// changed before Runners is called.
 type Set struct {
-	Controllers []Controller
+	Controllers []controller.Controller
 
 	options    *Options
 	known      []*memory[types.NamespacedName, known] // of each controller
 	namespaces namespaces
 }
 
-// New returns the controllers, with an empty memory. Which there are is settled here; the other options are read at
-// each reconcile, and may be changed while none runs.
+// New returns the controllers with an empty memory. The options decide here which controllers there are. The other
+// options are read at each reconcile, and may be changed while no reconcile is running.
 func New(o *Options) *Set {
 	s := &Set{options: o, namespaces: namespaces{known: map[string]*namespace{}}}
-	s.Controllers = []Controller{
-		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, inPlace: true, Affected: catalog.Affected, Reconcile: s.remembering(s.catalog)},
-		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, inPlace: true, Affected: s.local(subscriptionAffected), Reconcile: s.remembering(s.subscription), concerns: subscriptionsConcerned, notice: s.notice},
-		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, inPlace: true, Affected: s.local(installplan.Affected), Reconcile: s.remembering(s.installPlan), concerns: without(plansConcerned)},
-		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, inPlace: true, Affected: operatorgroup.Affected, Reconcile: s.remembering(groupOf)},
-		{Name: CSV, Kinds: kinds(csvKind), KeysOf: originals, inPlace: true, Affected: csv.Affected, Reconcile: s.remembering(s.csv), concerns: without(versionsConcerned)},
-		{Name: Condition, Kinds: kinds(conditionKind, csvKind), KeysOf: originals, inPlace: true, Affected: operatorcondition.Affected, Reconcile: s.remembering(s.condition)},
-		{Name: Copies, Kinds: kinds(csvKind), KeysOf: itsSource, Affected: copies.Affected, Reconcile: s.remembering(s.copies), concerns: without(sourcesConcerned)},
-		{Name: OLMConfig, Kinds: kinds(configKind), KeysOf: itself, Affected: copies.AffectedConfigs, Every: copies.ConfigInterval, Reconcile: s.remembering(s.config)},
-		{Name: Permissions, Kinds: kinds(csvKind), KeysOf: originals, inPlace: true, Affected: permissions.Affected, Reconcile: s.remembering(permissionsOf), concerns: without(operatorsConcerned)},
-	}
+	s.Controllers = alwaysOf(s)
 	if o.Sweeps {
-		s.Controllers = append(s.Controllers,
-			Controller{Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: itsNamespace, inPlace: true, Affected: s.local(plansweep.Affected), Reconcile: s.remembering(s.sweep), concerns: without(sweepsConcerned)},
-			Controller{
-				Name: CSVSweep, Kinds: kinds(csvKind, groupKind), KeysOf: theCluster, Always: theCluster(nil),
-				Affected: sweepAffected, Every: sweepInterval, Reconcile: s.remembering(s.sweepCSVs),
-			})
+		s.Controllers = append(s.Controllers, sweepsOf(s)...)
 	}
 	if o.Operators {
-		s.Controllers = append(s.Controllers, Controller{
+		s.Controllers = append(s.Controllers, controller.Controller{
 			Name: Operator, Kinds: kinds(operatorKind, subscriptionKind, installPlanKind, csvKind),
 			KeysOf: component.Affected, Affected: component.Affected, Reconcile: s.remembering(operatorOf),
 		})
 	}
 	for i := range s.Controllers {
 		c := &s.Controllers[i]
-		c.namespaces = o.Namespaces
+		c.Namespaces = o.Namespaces
 		if c.Name == Catalog && o.Connection != nil && !o.ours(o.globalNamespace()) {
-			c.namespaces = append(slices.Clone(o.Namespaces), o.globalNamespace()) // see Set.catalog
+			c.Namespaces = append(slices.Clone(o.Namespaces), o.globalNamespace()) // see Set.catalog
 		}
-		c.Always = c.ours(c.Always)
+		c.Always = slices.DeleteFunc(c.Always, func(k types.NamespacedName) bool { return !o.ours(k.Namespace) })
 	}
 	return s
+}
+
+// alwaysOf returns the controllers that every Set has.
+func alwaysOf(s *Set) []controller.Controller {
+	return []controller.Controller{
+		{
+			Name: Catalog, Kinds: kinds(catalogKind), SameNamespace: true,
+			Affected: catalog.Affected, Reconcile: s.remembering(s.catalog),
+		},
+		{
+			Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: controller.NamespaceKey, SameNamespace: true,
+			Affected: s.local(subscriptionAffected), Concerned: concerned(subscriptionsConcerned), OnChange: s.onChange,
+			Reconcile: s.remembering(s.subscription),
+		},
+		{
+			Name: InstallPlan, Kinds: kinds(installPlanKind), SameNamespace: true,
+			Affected: s.local(installplan.Affected), Concerned: concerned(without(plansConcerned)), Reconcile: s.remembering(s.installPlan),
+		},
+		{
+			Name: Group, Kinds: kinds(groupKind), SameNamespace: true,
+			Affected: operatorgroup.Affected, Reconcile: s.remembering(groupOf),
+		},
+		{
+			Name: CSV, Kinds: kinds(csvKind), KeysOf: originals, SameNamespace: true,
+			Affected: csv.Affected, Concerned: concerned(without(versionsConcerned)), Reconcile: s.remembering(s.csv),
+		},
+		{
+			Name: Condition, Kinds: kinds(conditionKind, csvKind), KeysOf: originals, SameNamespace: true,
+			Affected: operatorcondition.Affected, Reconcile: s.remembering(s.condition),
+		},
+		{
+			Name: Copies, Kinds: kinds(csvKind), KeysOf: itsSource,
+			Affected: copies.Affected, Concerned: concerned(without(sourcesConcerned)), Reconcile: s.remembering(s.copies),
+		},
+		{
+			Name: OLMConfig, Kinds: kinds(configKind),
+			Affected: copies.AffectedConfigs, Every: copies.ConfigInterval, Reconcile: s.remembering(s.config),
+		},
+		{
+			Name: Permissions, Kinds: kinds(csvKind), KeysOf: originals, SameNamespace: true,
+			Affected: permissions.Affected, Concerned: concerned(without(operatorsConcerned)), Reconcile: s.remembering(permissionsOf),
+		},
+	}
+}
+
+// sweepsOf returns the controllers of Options.Sweeps.
+func sweepsOf(s *Set) []controller.Controller {
+	return []controller.Controller{
+		{
+			Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: controller.NamespaceKey, SameNamespace: true,
+			Affected: s.local(plansweep.Affected), Concerned: concerned(without(sweepsConcerned)), Reconcile: s.remembering(s.sweep),
+		},
+		{
+			Name: CSVSweep, Kinds: kinds(csvKind, groupKind), KeysOf: theCluster, Always: theCluster(nil),
+			Affected: sweepAffected, Every: sweepInterval, Reconcile: s.remembering(s.sweepCSVs),
+		},
+	}
+}
+
+// Runners returns a Runner for each controller of the Set, over one cluster.
+func (s *Set) Runners(r olmcore.Reader, x olmcore.Executor) []*controller.Runner {
+	runners := make([]*controller.Runner, len(s.Controllers))
+	for i, c := range s.Controllers {
+		runners[i] = &controller.Runner{Controller: c, Reader: r, Executor: x}
+	}
+	return runners
 }
 
 var (
@@ -233,20 +224,17 @@ var (
 
 func kinds(all ...schema.GroupVersionKind) []schema.GroupVersionKind { return all }
 
-func itself(o olmcore.Object) []types.NamespacedName {
-	return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: o.GetName()}}
-}
-
-// originals are all objects but copies of versions that nothing holds: about these the controller Copies decides.
+// originals returns the key of an object, or no key for a copied ClusterServiceVersion without finalizers: the
+// controller Copies reconciles it.
 func originals(o olmcore.Object) []types.NamespacedName {
 	c, is := o.(*v1alpha1.ClusterServiceVersion)
 	if is && c.IsCopied() && len(c.Finalizers) == 0 {
 		return nil
 	}
-	return itself(o)
+	return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
-// itsSource is the original of a copy, and an original itself.
+// itsSource returns the key of the original of a ClusterServiceVersion, which may be the object itself.
 func itsSource(o olmcore.Object) []types.NamespacedName {
 	if c, is := o.(*v1alpha1.ClusterServiceVersion); is {
 		return []types.NamespacedName{copies.Source(c)}
@@ -254,19 +242,16 @@ func itsSource(o olmcore.Object) []types.NamespacedName {
 	return nil
 }
 
-func itsNamespace(o olmcore.Object) []types.NamespacedName {
-	return []types.NamespacedName{{Namespace: o.GetNamespace()}}
-}
-
-// theCluster is the one key of a controller that looks at everything.
+// theCluster returns the one key of a controller that reconciles the whole cluster.
 func theCluster(olmcore.Object) []types.NamespacedName {
 	return []types.NamespacedName{{Name: "cluster"}}
 }
 
-// sweepInterval is how often the whole cluster is looked at for leftovers whose owner was deleted during a downtime.
+// sweepInterval is how often the cluster is searched for leftovers whose owner was deleted during a downtime.
 const sweepInterval = 10 * time.Minute
 
-// sweepAffected: leftovers come to be when a version, no copy of one, or a group goes.
+// sweepAffected returns the key of the cluster if the deletion of an object may leave something behind: of a
+// ClusterServiceVersion that is not copied, or of an OperatorGroup.
 func sweepAffected(o olmcore.Object) []types.NamespacedName {
 	kind := olmcore.GVKOf(o)
 	c, is := o.(*v1alpha1.ClusterServiceVersion)
@@ -279,7 +264,7 @@ func sweepAffected(o olmcore.Object) []types.NamespacedName {
 	return theCluster(o)
 }
 
-// Forget drops all memory, as a restart does.
+// Forget drops the memory of all controllers, as a restart does.
 func (s *Set) Forget() {
 	for _, of := range s.known {
 		of.clear()
@@ -287,13 +272,13 @@ func (s *Set) Forget() {
 	s.namespaces.clear()
 }
 
-func (s *Set) ask(controller string, key types.NamespacedName, request any) {
+func (s *Set) ask(name string, key types.NamespacedName, request any) {
 	if s.options.Asked != nil {
-		s.options.Asked(controller, key, request)
+		s.options.Asked(name, key, request)
 	}
 }
 
-// memory is a map that different keys may use at the same time.
+// memory is a map that is safe for concurrent use.
 type memory[K comparable, V any] struct {
 	mu     sync.RWMutex
 	values map[K]V

@@ -22,6 +22,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -55,18 +56,18 @@ func started(t *testing.T, change ...func(*controllers.Options)) (c *fake.Cluste
 // withoutFingerprint are controllers that are not told which answers hold.
 func withoutFingerprint(o *controllers.Options) { o.Fingerprint = nil }
 
-func controller(t *testing.T, set *controllers.Set, name string) controllers.Controller {
+func controllerOf(t *testing.T, set *controllers.Set, name string) controller.Controller {
 	for _, c := range set.Controllers {
 		if c.Name == name {
 			return c
 		}
 	}
 	t.Fatalf("no controller %s", name)
-	return controllers.Controller{}
+	return controller.Controller{}
 }
 
 // changed tells every controller what a watch delivers.
-func changed(t *testing.T, c *fake.Cluster, set *controllers.Set, change controllers.Change) {
+func changed(t *testing.T, c *fake.Cluster, set *controllers.Set, change controller.Change) {
 	for _, controller := range set.Controllers {
 		_, err := controller.Changed(t.Context(), c, change)
 		require.NoError(t, err)
@@ -100,10 +101,10 @@ func TestKeys(t *testing.T) {
 
 	none, err := olmcore.NewSnapshot(nil, olmcore.Everything)
 	require.NoError(t, err)
-	keys, err := controller(t, all, controllers.CSVSweep).Keys(t.Context(), none)
+	keys, err := controllerOf(t, all, controllers.CSVSweep).Keys(t.Context(), none)
 	require.NoError(t, err)
 	require.Equal(t, []types.NamespacedName{{Name: "cluster"}}, keys, "the sweep has work when every version is gone")
-	_, err = controller(t, all, controllers.CSV).Keys(t.Context(), &failing{Reader: c, times: 1})
+	_, err = controllerOf(t, all, controllers.CSV).Keys(t.Context(), &failing{Reader: c, times: 1})
 	require.ErrorIs(t, err, errUnread)
 }
 
@@ -125,19 +126,19 @@ func TestWhatMakesANamespaceResolveAgain(t *testing.T) {
 		"the caller says so": {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.CatalogsChanged() }, true, true},
 		"all memory is lost": {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Forget() }, true, true},
 		"a catalog is new": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
-			changed(t, c, s, controllers.Change{New: source})
+			changed(t, c, s, controller.Change{New: source})
 		}, false, true},
 		"a catalog is gone": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
-			changed(t, c, s, controllers.Change{Old: source, New: source, Deleted: true})
+			changed(t, c, s, controller.Change{Old: source, New: source, Deleted: true})
 		}, false, true},
 		"the spec of a catalog is edited": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
-			changed(t, c, s, controllers.Change{Old: source, New: edited})
+			changed(t, c, s, controller.Change{Old: source, New: edited})
 		}, false, true},
 		"only the status of a catalog is": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
-			changed(t, c, s, controllers.Change{Old: source, New: reported})
+			changed(t, c, s, controller.Change{Old: source, New: reported})
 		}, false, false},
 		"another kind of object is new": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
-			changed(t, c, s, controllers.Change{New: &corev1.Node{}})
+			changed(t, c, s, controller.Change{New: &corev1.Node{}})
 		}, false, false},
 		"an operator came": {func(t *testing.T, c *fake.Cluster, _ *controllers.Set) {
 			require.NoError(t, c.Create(&v1alpha1.ClusterServiceVersion{ObjectMeta: named("another")}))
@@ -151,7 +152,7 @@ func TestWhatMakesANamespaceResolveAgain(t *testing.T) {
 	} {
 		run := func(t *testing.T, again bool, change ...func(*controllers.Options)) {
 			c, set, resolved := started(t, change...)
-			namespace := controller(t, set, controllers.Subscription)
+			namespace := controllerOf(t, set, controllers.Subscription)
 			run := func() {
 				for range 3 {
 					result, err := namespace.Reconcile(t.Context(), c, types.NamespacedName{Namespace: "ops"}, c.Now(), nil)
@@ -174,7 +175,7 @@ func TestWhatMakesANamespaceResolveAgain(t *testing.T) {
 func dismantle(t *testing.T, c *fake.Cluster, set *controllers.Set) {
 	require.NoError(t, fake.Edit(c, "ops", "community", func(s *v1alpha1.CatalogSource) { s.Finalizers = []string{"example.com/held"} }))
 	require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "CatalogSource", Namespace: "ops", Name: "community"}))
-	_, err := controller(t, set, controllers.Catalog).Reconcile(t.Context(), c, types.NamespacedName{Namespace: "ops", Name: "community"}, c.Now(), nil)
+	_, err := controllerOf(t, set, controllers.Catalog).Reconcile(t.Context(), c, types.NamespacedName{Namespace: "ops", Name: "community"}, c.Now(), nil)
 	require.NoError(t, err)
 }
 
@@ -191,7 +192,7 @@ func TestAResolverThatCannotBeAskedForgetsNothing(t *testing.T) {
 			return olmcore.Resolution{Observed: request.Subscriptions, Failure: &olmcore.ResolutionFailure{Message: "nothing fits"}}, nil
 		},
 	})
-	namespace := controller(t, set, controllers.Subscription)
+	namespace := controllerOf(t, set, controllers.Subscription)
 	var waits []time.Duration
 	for len(waits) < 4 {
 		result, err := namespace.Reconcile(t.Context(), c, types.NamespacedName{Namespace: "ops"}, c.Now(), nil)
@@ -227,7 +228,7 @@ func (f *failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 // reported as observed; a failed read in between loses nothing, and it is reported once.
 func TestAStateThatAWatchSawIsReported(t *testing.T) {
 	c, set, _ := started(t)
-	namespace := controller(t, set, controllers.Subscription)
+	namespace := controllerOf(t, set, controllers.Subscription)
 	key := types.NamespacedName{Namespace: "ops"}
 	reconcile := func(r olmcore.Reader) ([]string, error) {
 		result, err := namespace.Reconcile(t.Context(), r, key, c.Now(), nil)
@@ -250,7 +251,7 @@ func TestAStateThatAWatchSawIsReported(t *testing.T) {
 	require.NoError(t, c.Create(plan))
 	phase := func(p v1alpha1.InstallPlanPhase) {
 		require.NoError(t, fake.Edit(c, "ops", "install-1", func(plan *v1alpha1.InstallPlan) { plan.Status.Phase = p }))
-		changed(t, c, set, controllers.Change{New: fake.Find[*v1alpha1.InstallPlan](c, "ops", "install-1"), At: c.Now()})
+		changed(t, c, set, controller.Change{New: fake.Find[*v1alpha1.InstallPlan](c, "ops", "install-1"), At: c.Now()})
 	}
 	require.NoError(t, fake.Edit(c, "ops", "etcd", func(s *v1alpha1.Subscription) {
 		live := fake.Find[*v1alpha1.InstallPlan](c, "ops", "install-1")
@@ -280,18 +281,18 @@ func TestControllersRunAtTheSameTime(t *testing.T) {
 	require.NoError(t, err)
 	set := controllers.New(&controllers.Options{Sweeps: true, Operators: true})
 	var all sync.WaitGroup
-	for _, controller := range set.Controllers {
-		keys, err := controller.Keys(t.Context(), snapshot)
+	for _, one := range set.Controllers {
+		keys, err := one.Keys(t.Context(), snapshot)
 		require.NoError(t, err)
 		for _, key := range keys {
 			all.Go(func() {
 				for range 10 {
-					_, _ = controller.Reconcile(context.Background(), snapshot, key, noon, nil)
+					_, _ = one.Reconcile(context.Background(), snapshot, key, noon, nil)
 				}
 			})
 		}
 		all.Go(func() {
-			_, _ = controller.Changed(context.Background(), snapshot, controllers.Change{New: &v1alpha1.InstallPlan{ObjectMeta: named("p")}, At: noon})
+			_, _ = one.Changed(context.Background(), snapshot, controller.Change{New: &v1alpha1.InstallPlan{ObjectMeta: named("p")}, At: noon})
 			set.CatalogsChanged()
 		})
 	}

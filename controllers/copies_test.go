@@ -20,6 +20,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
@@ -53,29 +54,29 @@ func TestWhomChangesOfCopiesWake(t *testing.T) {
 	held := copied(mesh, "bank")
 	held.Finalizers = []string{"operators.coreos.com/csv-cleanup"}
 	for name, tt := range map[string]struct {
-		change controllers.Change
+		change controller.Change
 		shard  []string
 		copies []string
 		csv    []string
 		config []string
 	}{
-		"a copy":                         {controllers.Change{New: copied(mesh, "bank")}, nil, []string{"operators/mesh"}, []string{"operators/mesh"}, nil},
-		"a copy that is held":            {controllers.Change{New: held}, nil, []string{"operators/mesh"}, []string{"bank/mesh", "operators/mesh"}, nil},
-		"a copy, in its shard":           {controllers.Change{New: copied(mesh, "bank")}, []string{"bank"}, nil, nil, nil},
-		"a copy, in its original's":      {controllers.Change{New: copied(mesh, "bank")}, []string{"operators"}, []string{"operators/mesh"}, []string{"operators/mesh"}, nil},
-		"an original":                    {controllers.Change{New: own}, nil, []string{"bank/own"}, []string{"bank/own"}, nil},
-		"an original that watches all":   {controllers.Change{New: mesh}, nil, []string{"operators/mesh"}, []string{"operators/mesh"}, []string{"/cluster"}},
-		"a new namespace":                {controllers.Change{New: namespace("new", "", nil)}, nil, []string{"operators/mesh"}, nil, []string{"/cluster"}},
-		"a namespace that goes":          {controllers.Change{Old: namespace("bank", "", nil), New: namespace("bank", corev1.NamespaceTerminating, nil)}, nil, []string{"bank/own", "operators/mesh", "shop/some"}, []string{"bank/own"}, []string{"/cluster"}},
-		"a namespace that goes, sharded": {controllers.Change{Old: namespace("bank", "", nil), New: namespace("bank", corev1.NamespaceTerminating, nil)}, []string{"shop"}, []string{"shop/some"}, nil, nil},
-		"labels of a namespace":          {controllers.Change{Old: namespace("bank", "", nil), New: namespace("bank", "", map[string]string{"a": "b"})}, nil, nil, []string{"bank/own"}, []string{"/cluster"}},
-		"the OLMConfig":                  {controllers.Change{New: config}, nil, []string{"operators/mesh"}, nil, []string{"/cluster"}},
-		"the OLMConfig, sharded":         {controllers.Change{New: config}, []string{"operators"}, []string{"operators/mesh"}, nil, nil},
+		"a copy":                         {controller.Change{New: copied(mesh, "bank")}, nil, []string{"operators/mesh"}, []string{"operators/mesh"}, nil},
+		"a copy that is held":            {controller.Change{New: held}, nil, []string{"operators/mesh"}, []string{"bank/mesh", "operators/mesh"}, nil},
+		"a copy, in its shard":           {controller.Change{New: copied(mesh, "bank")}, []string{"bank"}, nil, nil, nil},
+		"a copy, in its original's":      {controller.Change{New: copied(mesh, "bank")}, []string{"operators"}, []string{"operators/mesh"}, []string{"operators/mesh"}, nil},
+		"an original":                    {controller.Change{New: own}, nil, []string{"bank/own"}, []string{"bank/own"}, nil},
+		"an original that watches all":   {controller.Change{New: mesh}, nil, []string{"operators/mesh"}, []string{"operators/mesh"}, []string{"/cluster"}},
+		"a new namespace":                {controller.Change{New: namespace("new", "", nil)}, nil, []string{"operators/mesh"}, nil, []string{"/cluster"}},
+		"a namespace that goes":          {controller.Change{Old: namespace("bank", "", nil), New: namespace("bank", corev1.NamespaceTerminating, nil)}, nil, []string{"bank/own", "operators/mesh", "shop/some"}, []string{"bank/own"}, []string{"/cluster"}},
+		"a namespace that goes, sharded": {controller.Change{Old: namespace("bank", "", nil), New: namespace("bank", corev1.NamespaceTerminating, nil)}, []string{"shop"}, []string{"shop/some"}, nil, nil},
+		"labels of a namespace":          {controller.Change{Old: namespace("bank", "", nil), New: namespace("bank", "", map[string]string{"a": "b"})}, nil, nil, []string{"bank/own"}, []string{"/cluster"}},
+		"the OLMConfig":                  {controller.Change{New: config}, nil, []string{"operators/mesh"}, nil, []string{"/cluster"}},
+		"the OLMConfig, sharded":         {controller.Change{New: config}, []string{"operators"}, []string{"operators/mesh"}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := controllers.New(&controllers.Options{Namespaces: tt.shard})
 			for controllerName, want := range map[string][]string{controllers.Copies: tt.copies, controllers.CSV: tt.csv, controllers.OLMConfig: tt.config} {
-				keys, err := controller(t, set, controllerName).Changed(t.Context(), c, tt.change)
+				keys, err := controllerOf(t, set, controllerName).Changed(t.Context(), c, tt.change)
 				require.NoError(t, err)
 				var got []string
 				for _, key := range keys {
@@ -87,7 +88,7 @@ func TestWhomChangesOfCopiesWake(t *testing.T) {
 	}
 	set := controllers.New(&controllers.Options{})
 	for name, want := range map[string]int{controllers.Copies: 3, controllers.CSV: 3, controllers.OLMConfig: 0} {
-		keys, err := controller(t, set, name).Keys(t.Context(), c)
+		keys, err := controllerOf(t, set, name).Keys(t.Context(), c)
 		require.NoError(t, err)
 		require.Len(t, keys, want, "%s: copies have no key of their own", name)
 	}
@@ -160,7 +161,7 @@ func TestWhomAClusterRoleWakes(t *testing.T) {
 		require.NoError(t, c.Create(v))
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"example.com"}, Resources: []string{"*"}}}}
-	keys, err := controller(t, controllers.New(&controllers.Options{}), controllers.Permissions).Changed(t.Context(), c, controllers.Change{New: role})
+	keys, err := controllerOf(t, controllers.New(&controllers.Options{}), controllers.Permissions).Changed(t.Context(), c, controller.Change{New: role})
 	require.NoError(t, err)
 	require.Equal(t, []types.NamespacedName{{Namespace: "ops", Name: "store"}}, keys)
 }

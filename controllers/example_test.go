@@ -14,11 +14,12 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// The loop that a framework runs with queues and watches, here over everything and once: list the keys, run each.
-func ExampleRunner() {
+// The loop that a program runs with queues and watches. Here it lists the keys and runs each of them once.
+func ExampleSet_Runners() {
 	ctx, cluster := context.Background(), fake.NewCluster(noon)
 	cluster.AutoCreateNamespaces = true
 	if err := cluster.Create(&v1alpha1.CatalogSource{
@@ -30,7 +31,7 @@ func ExampleRunner() {
 
 	set := controllers.New(&controllers.Options{KubernetesVersion: "v1.36.2"})
 	for _, runner := range set.Runners(cluster, cluster) {
-		runner.Told = func(report controllers.Report) { fmt.Print(report) }
+		runner.OnReport = func(report controller.Report) { fmt.Print(report) }
 		keys, err := runner.Keys(ctx, cluster)
 		if err != nil {
 			fmt.Println(err)
@@ -50,13 +51,13 @@ func ExampleRunner() {
 	// catalog olm/community again after 1s <nil>
 }
 
-// What a watch delivers becomes keys for the queue of each controller.
-func ExampleRunner_Changed() {
+// A change that a watch reports becomes keys for the queue of each controller.
+func ExampleSet_Runners_changed() {
 	ctx, cluster := context.Background(), fake.NewCluster(noon)
 	runners := controllers.New(&controllers.Options{}).Runners(cluster, cluster)
 	plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "install-x"}}
 	for _, runner := range runners {
-		keys, err := runner.Changed(ctx, cluster, controllers.Change{New: plan, At: cluster.Now()})
+		keys, err := runner.Changed(ctx, cluster, controller.Change{New: plan, At: cluster.Now()})
 		if err != nil {
 			fmt.Println(err)
 		}
@@ -80,7 +81,7 @@ func ExamplePass() {
 		panic(err)
 	}
 	runners := set.Runners(cluster, cluster)
-	err := controllers.Pass(ctx, runners, cluster.Now)
+	err := controller.Pass(ctx, runners, cluster.Now)
 	group := fake.Find[*operatorsv1.OperatorGroup](cluster, "ops", "tenants")
 	fmt.Printf("%q %v\n", group.Status.Namespaces, err)
 	// Output:

@@ -3,6 +3,7 @@
 package controllers_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,10 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // huge is what one tenant may have much of: objects makes n of it, or one of n parts, in namespace evil.
@@ -122,6 +126,13 @@ type indexedSnapshot struct {
 	*controllers.Indexes
 }
 
+// ListMetadata implements olmcore.IndexedReader.
+func (s indexedSnapshot) ListMetadata(
+	ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector,
+) ([]olmcore.Object, error) {
+	return s.List(ctx, gvk, namespace, selector)
+}
+
 // cluster is one of two tenants, of whom one has some objects, as a cache shows it, and its controllers.
 func cluster(t *testing.T, objects []olmcore.Object) (indexedSnapshot, *controllers.Set) {
 	world := slices.Clone(objects)
@@ -150,7 +161,7 @@ func TestATenantsHugeInputWakesNoOther(t *testing.T) {
 			for _, o := range objects {
 				woken := 0
 				for _, c := range set.Controllers {
-					keys, err := c.Changed(t.Context(), r, controllers.Change{New: o, At: noon})
+					keys, err := c.Changed(t.Context(), r, controller.Change{New: o, At: noon})
 					require.NoError(t, err)
 					for _, key := range keys {
 						require.NotContains(t, []string{"victim", "olm"}, key.Namespace, "%s %s", c.Name, olmcore.RefOf(o))

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -42,15 +43,16 @@ type namespace struct {
 // showed is inferred from the later ones.
 const maxSeen = 1000
 
-// notice takes in what a watch delivers: next is new when old is nil, and gone when deleted.
-func (s *Set) notice(old, next olmcore.Object, deleted bool, now time.Time) {
-	switch o := next.(type) {
+// onChange remembers a state of an InstallPlan, and that a CatalogSource changed. It is Controller.OnChange of the
+// controller of Subscriptions.
+func (s *Set) onChange(change controller.Change) {
+	switch o := change.New.(type) {
 	case *v1alpha1.InstallPlan:
-		s.namespaces.observe(o.Namespace, subscription.Observation{At: now, Plan: o, Deleted: deleted})
+		s.namespaces.observe(o.Namespace, subscription.Observation{At: change.At, Plan: o, Deleted: change.Deleted})
 	case *v1alpha1.CatalogSource:
-		before, known := old.(*v1alpha1.CatalogSource)
-		switch changed := deleted || !known || before.Generation != o.Generation; {
-		case !changed || s.options.Fingerprint != nil: // fingerprints tell which answers do not hold any more
+		before, known := change.Old.(*v1alpha1.CatalogSource)
+		switch changed := change.Deleted || !known || before.Generation != o.Generation; {
+		case !changed || s.options.Fingerprint != nil: // a fingerprint reports which Resolutions no longer hold
 		case o.Namespace == s.options.globalNamespace():
 			s.CatalogsChanged()
 		default:

@@ -14,15 +14,16 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/copies"
 	"github.com/olmcore/olm/csv/operatorcondition"
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/csv/permissions"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/installplan"
 	plansweep "github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription/component"
 )
 
@@ -39,7 +40,7 @@ type known struct {
 	checkpoint *olmcore.Checkpoint
 	address    string      // what the gRPC client of a CatalogSource shall dial
 	judged     *csv.Judged // of a ClusterServiceVersion
-	inspected  *certificate.Memory
+	inspected  *serving.Memory
 	rest       *sweep.Rest
 	swept      time.Time           // when that last found nothing
 	unpacked   *installplan.Memory // of the bundles of an InstallPlan
@@ -70,7 +71,7 @@ func (p *pass) reportOnce(result *olmcore.Result, assess func() ([]olmcore.Diagn
 }
 
 // remembering hands a reconcile what it remembered of the key last time, and forgets keys whose object is gone.
-func (s *Set) remembering(reconcile func(context.Context, olmcore.Reader, *pass) (olmcore.Result, error)) ReconcileFunc {
+func (s *Set) remembering(reconcile func(context.Context, olmcore.Reader, *pass) (olmcore.Result, error)) controller.ReconcileFunc {
 	memory := &memory[types.NamespacedName, known]{}
 	s.known = append(s.known, memory)
 	return func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/olmcore/olm/internal/spelling"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // switchedBy are the Options without which a Set lacks a controller.
@@ -34,7 +35,7 @@ func (s *Set) Only(names ...string) error {
 		}
 		return &olmcore.InputError{Field: "only", Problem: problem}
 	}
-	s.Controllers = slices.DeleteFunc(s.Controllers, func(c Controller) bool { return !slices.Contains(names, c.Name) })
+	s.Controllers = slices.DeleteFunc(s.Controllers, func(c controller.Controller) bool { return !slices.Contains(names, c.Name) })
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // TestAStalePodListNeverCostsTheLastPod: one of two Pods is deleted as surplus, and while the cache still shows both,
@@ -45,7 +46,7 @@ func TestAStalePodListNeverCostsTheLastPod(t *testing.T) {
 			}))
 			view := c.View("cache")
 			set := controllers.New(&controllers.Options{Catalog: catalog.Config{Spread: catalog.SpreadRequire}})
-			runner := &controllers.Runner{Controller: controller(t, set, controllers.Catalog), Reader: view, Executor: c, Cached: tt.cached}
+			runner := &controller.Runner{Controller: controllerOf(t, set, controllers.Catalog), Reader: view, Executor: c, Cached: tt.cached}
 			run := func() {
 				_, err := runner.Run(t.Context(), types.NamespacedName{Namespace: "ops", Name: "community"}, c.Now())
 				require.NoError(t, err)

@@ -21,7 +21,7 @@ import (
 // later.
 func TestACleanClusterIsSweptNowAndThen(t *testing.T) {
 	c := fake.NewCluster(noon)
-	sweep := controller(t, controllers.New(&controllers.Options{Sweeps: true}), controllers.CSVSweep)
+	sweep := controllerOf(t, controllers.New(&controllers.Options{Sweeps: true}), controllers.CSVSweep)
 	looks := func(after time.Duration) (int, olmcore.Result) {
 		lists := 0
 		result, err := sweep.Reconcile(t.Context(), counted{c, &lists}, types.NamespacedName{Name: "cluster"}, noon.Add(after), nil)
@@ -47,7 +47,7 @@ func TestACleanClusterIsSweptNowAndThen(t *testing.T) {
 
 // TestACopyLeavesNothingBehind: who goes is an original or a group.
 func TestACopyLeavesNothingBehind(t *testing.T) {
-	sweep := controller(t, controllers.New(&controllers.Options{Sweeps: true}), controllers.CSVSweep)
+	sweep := controllerOf(t, controllers.New(&controllers.Options{Sweeps: true}), controllers.CSVSweep)
 	v := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "v", DeletionTimestamp: &metav1.Time{Time: noon}}}
 	require.NotEmpty(t, sweep.Affected(v))
 	v.Labels = map[string]string{olmcore.LabelCopiedFrom: "b"}

@@ -14,6 +14,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // TestImageTemplatesAreResolved: a CatalogSource with an image template runs the image of this API server's version and
@@ -50,7 +51,7 @@ func TestImageTemplatesAreResolved(t *testing.T) {
 			runners := controllers.New(&tt.options).Runners(c, c)
 			settle := func() *v1alpha1.CatalogSource {
 				for range 10 {
-					require.NoError(t, controllers.Pass(t.Context(), runners, c.Now))
+					require.NoError(t, controller.Pass(t.Context(), runners, c.Now))
 					require.NoError(t, c.RunFor(10*time.Second))
 				}
 				got, err := olmcore.Get[*v1alpha1.CatalogSource](t.Context(), c, "ops", "community")

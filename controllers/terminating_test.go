@@ -39,7 +39,7 @@ func TestADecisionOutlivesAFailedReadOfItsNamespace(t *testing.T) {
 	}}
 	require.NoError(t, c.Create(source))
 	decided := func(reads int) (actions []olmcore.Action, left int, err error) {
-		catalogs, reader := controller(t, controllers.New(&controllers.Options{}), controllers.Catalog), &namespaceReads{c, reads}
+		catalogs, reader := controllerOf(t, controllers.New(&controllers.Options{}), controllers.Catalog), &namespaceReads{c, reads}
 		result, err := catalogs.Reconcile(t.Context(), reader, types.NamespacedName{Namespace: "ops", Name: "image"}, noon, nil)
 		return result.Actions, reader.left, err
 	}

@@ -3,14 +3,10 @@
 package controllers
 
 import (
-	"context"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/copies"
 	"github.com/olmcore/olm/internal/share"
@@ -57,87 +53,9 @@ func (o *Options) shard() []string {
 	return slices.Compact(all)
 }
 
-// Change is what a watch delivers about one object. The objects are kept and must not be written to; maps of kinds that
-// have a Go type will do, and what Watched.Transform made.
-type Change struct {
-	// Old is the object as it was, nil when that is not known. New is the object as it is, or as it was last.
-	Old, New olmcore.Object
-	// Deleted: it is gone. Initial: it was there before the watch was.
-	Deleted, Initial bool
-	At               time.Time
-}
-
-// Changed returns the keys to reconcile after a change, sorted, and takes in what the controller remembers of it: of
-// InstallPlans the versions, so that Subscriptions report states too short to be met when they are reconciled, and that
-// CatalogSources changed. Of an object that does not fit its type what does counts. The error is of reading what a
-// change of everything means.
-func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change) ([]types.NamespacedName, error) {
-	if change.New == nil {
-		return nil, &olmcore.InputError{Field: "change.New", Problem: "is nil"}
-	}
-	if change.Initial && !slices.Contains(c.Kinds, olmcore.GVKOf(change.New)) {
-		return nil, nil // at the start each object of these kinds asks for its own key, and all together for every key
-	}
-	next, err := Delivered(change.New)
-	if err != nil {
-		return nil, err
-	}
-	if change.Initial {
-		if c.notice != nil {
-			c.notice(nil, next, change.Deleted, change.At)
-		}
-		return c.ours(c.KeysOf(next)), nil
-	}
-	keys := c.Affected(next)
-	var old olmcore.Object
-	if change.Old != nil {
-		if old, err = Delivered(change.Old); err == nil {
-			keys = append(keys, c.Affected(old)...)
-		}
-	}
-	if c.notice != nil {
-		c.notice(old, next, change.Deleted, change.At)
-	}
-	var known []types.NamespacedName
-	if slices.Contains(c.Kinds, olmcore.GVKOf(next)) {
-		known = c.KeysOf(next) // it may be gone
-	}
-	if wide := c.wildcards(keys); len(wide) > 0 {
-		all, err := c.concerned(ctx, r, wide, old, next)
-		if err != nil {
-			return nil, err
-		}
-		known = append(known, all...)
-	}
-	return c.ours(olmcore.ExpandKeys(keys, known)), nil
-}
-
-// wildcards returns the namespaces in which keys are to be found that stand for several, "" alone for all of them.
-func (c Controller) wildcards(keys []types.NamespacedName) []string {
-	namespaces := sets.New[string]()
-	for _, k := range keys {
-		switch {
-		case k.Name != "":
-		case k.Namespace == "" || !c.inPlace:
-			return []string{""}
-		default:
-			namespaces.Insert(k.Namespace)
-		}
-	}
-	return sets.List(namespaces)
-}
-
 // ours reports whether objects of a namespace are reconciled.
 func (o *Options) ours(namespace string) bool {
 	return len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, namespace)
-}
-
-// ours leaves out the keys of other shards.
-func (c Controller) ours(keys []types.NamespacedName) []types.NamespacedName {
-	if len(c.namespaces) == 0 {
-		return keys
-	}
-	return slices.DeleteFunc(keys, func(k types.NamespacedName) bool { return !slices.Contains(c.namespaces, k.Namespace) })
 }
 
 // Transform is what a cache does to each object before it keeps it, in the form in which client-go and

@@ -27,6 +27,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
@@ -104,22 +105,22 @@ func TestChanged(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Labels: labels}}
 	}
 	community, itself := []types.NamespacedName{{Namespace: "ops", Name: "community"}}, []types.NamespacedName{{Namespace: "gone", Name: "x"}}
-	catalogs := controller(t, set, controllers.Catalog)
+	catalogs := controllerOf(t, set, controllers.Catalog)
 	for name, tt := range map[string]struct {
-		change controllers.Change
+		change controller.Change
 		want   []types.NamespacedName
 	}{
-		"itself, although it is gone":    {controllers.Change{New: gone, Deleted: true}, itself},
-		"itself, as a map":               {controllers.Change{New: &unstructured.Unstructured{Object: asMap}}, itself},
-		"itself, which fits no type":     {controllers.Change{Old: unfit, New: unfit}, itself},
-		"a Node counts for all":          {controllers.Change{New: &corev1.Node{}}, community},
-		"a Node that was there before":   {controllers.Change{New: &corev1.Node{}, Initial: true}, nil},
-		"OLM's own, there before":        {controllers.Change{New: gone, Initial: true}, itself},
-		"another's, there before":        {controllers.Change{New: &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "x"}}, Initial: true}, nil},
-		"a label that was taken away":    {controllers.Change{Old: pod(map[string]string{"olm.catalogSource": "community"}), New: pod(nil)}, community},
-		"what could not be read before":  {controllers.Change{Old: broken, New: pod(map[string]string{"olm.catalogSource": "community"})}, community},
-		"what does not count":            {controllers.Change{New: &corev1.PersistentVolume{}}, nil},
-		"a kind that the library is not": {controllers.Change{New: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "a/v1", "kind": "B"}}}, nil},
+		"itself, although it is gone":    {controller.Change{New: gone, Deleted: true}, itself},
+		"itself, as a map":               {controller.Change{New: &unstructured.Unstructured{Object: asMap}}, itself},
+		"itself, which fits no type":     {controller.Change{Old: unfit, New: unfit}, itself},
+		"a Node counts for all":          {controller.Change{New: &corev1.Node{}}, community},
+		"a Node that was there before":   {controller.Change{New: &corev1.Node{}, Initial: true}, nil},
+		"OLM's own, there before":        {controller.Change{New: gone, Initial: true}, itself},
+		"another's, there before":        {controller.Change{New: &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "x"}}, Initial: true}, nil},
+		"a label that was taken away":    {controller.Change{Old: pod(map[string]string{"olm.catalogSource": "community"}), New: pod(nil)}, community},
+		"what could not be read before":  {controller.Change{Old: broken, New: pod(map[string]string{"olm.catalogSource": "community"})}, community},
+		"what does not count":            {controller.Change{New: &corev1.PersistentVolume{}}, nil},
+		"a kind that the library is not": {controller.Change{New: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "a/v1", "kind": "B"}}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys, err := catalogs.Changed(t.Context(), c, tt.change)
@@ -127,9 +128,9 @@ func TestChanged(t *testing.T) {
 			require.Equal(t, tt.want, keys)
 		})
 	}
-	_, err = catalogs.Changed(t.Context(), &failing{Reader: c, times: 1}, controllers.Change{New: &corev1.Node{}})
+	_, err = catalogs.Changed(t.Context(), &failing{Reader: c, times: 1}, controller.Change{New: &corev1.Node{}})
 	require.ErrorIs(t, err, errUnread)
-	_, err = catalogs.Changed(t.Context(), c, controllers.Change{})
+	_, err = catalogs.Changed(t.Context(), c, controller.Change{})
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
@@ -140,15 +141,15 @@ func TestAShard(t *testing.T) {
 	require.NoError(t, c.Create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "group"}}))
 	set := controllers.New(&controllers.Options{Namespaces: []string{"ops"}, Sweeps: true, Operators: true})
 	ours := []types.NamespacedName{{Namespace: "ops", Name: "group"}}
-	groups := controller(t, set, controllers.Group)
+	groups := controllerOf(t, set, controllers.Group)
 	keys, err := groups.Keys(t.Context(), c)
 	require.NoError(t, err)
 	require.Equal(t, ours, keys)
-	keys, err = groups.Changed(t.Context(), c, controllers.Change{New: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x"}}})
+	keys, err = groups.Changed(t.Context(), c, controller.Change{New: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x"}}})
 	require.NoError(t, err)
 	require.Equal(t, ours, keys, "a Namespace counts for all groups")
 	for _, name := range []string{controllers.CSVSweep, controllers.Operator} {
-		whole := controller(t, set, name)
+		whole := controllerOf(t, set, name)
 		require.Empty(t, whole.Always, name)
 		keys, err := whole.Keys(t.Context(), c)
 		require.NoError(t, err)
@@ -166,7 +167,7 @@ func TestATenantsCatalogCountsInItsNamespaceAlone(t *testing.T) {
 	}
 	everywhere := types.NamespacedName{}
 	for _, name := range []string{controllers.Subscription, controllers.InstallPlan, controllers.Sweep} {
-		affected := controller(t, set, name).Affected
+		affected := controllerOf(t, set, name).Affected
 		for _, at := range []string{"tenant", "catalogs", "olm-system"} {
 			for _, o := range []olmcore.Object{
 				&v1alpha1.CatalogSource{ObjectMeta: meta(at), Spec: v1alpha1.CatalogSourceSpec{Secrets: []string{"pull"}}},
@@ -255,7 +256,7 @@ func TestATenantsGroupsAndVersionsConcernFew(t *testing.T) {
 		"a definition":               {controllers.CSV, nil, definition("cools.example.com"), []string{"a/cool"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			keys, err := controller(t, set, tt.controller).Changed(t.Context(), c, controllers.Change{Old: tt.old, New: tt.next})
+			keys, err := controllerOf(t, set, tt.controller).Changed(t.Context(), c, controller.Change{Old: tt.old, New: tt.next})
 			require.NoError(t, err)
 			var got []string
 			for _, key := range keys {
@@ -313,22 +314,22 @@ func TestWhatBelongsToNoNamespaceConcernsFew(t *testing.T) {
 		"a namespace with plans":                       {controllers.Sweep, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, []types.NamespacedName{{Namespace: "b"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			keys, err := controller(t, set, tt.controller).Changed(t.Context(), c, controllers.Change{New: tt.next})
+			keys, err := controllerOf(t, set, tt.controller).Changed(t.Context(), c, controller.Change{New: tt.next})
 			require.NoError(t, err)
 			require.Equal(t, tt.want, append([]types.NamespacedName(nil), keys...))
 		})
 	}
-	_, err := controller(t, set, controllers.Subscription).Changed(t.Context(), &failing{Reader: c, times: 1}, controllers.Change{New: definition("as.example.com", "X")})
+	_, err := controllerOf(t, set, controllers.Subscription).Changed(t.Context(), &failing{Reader: c, times: 1}, controller.Change{New: definition("as.example.com", "X")})
 	require.ErrorIs(t, err, errUnread)
 }
 
 // TestATenantsCatalogMakesNoOtherNamespaceResolve, however often it changes.
 func TestATenantsCatalogMakesNoOtherNamespaceResolve(t *testing.T) {
 	c, set, resolved := started(t, withoutFingerprint)
-	subscriptions := controller(t, set, controllers.Subscription)
+	subscriptions := controllerOf(t, set, controllers.Subscription)
 	resolve := func(catalogs string) int {
 		before := *resolved
-		_, err := subscriptions.Changed(t.Context(), c, controllers.Change{At: noon, New: &v1alpha1.CatalogSource{
+		_, err := subscriptions.Changed(t.Context(), c, controller.Change{At: noon, New: &v1alpha1.CatalogSource{
 			ObjectMeta: metav1.ObjectMeta{Namespace: catalogs, Name: "x", Generation: 7}}})
 		require.NoError(t, err)
 		_, err = subscriptions.Reconcile(t.Context(), c, types.NamespacedName{Namespace: "ops"}, noon, nil)
@@ -363,13 +364,13 @@ func TestAChangeInANamespaceIsLookedUpThere(t *testing.T) {
 		&operatorsv1.OperatorGroup{ObjectMeta: named("a")}, &v1alpha1.CatalogSource{ObjectMeta: named("a")}, &corev1.Pod{ObjectMeta: named("a")},
 		&corev1.ServiceAccount{ObjectMeta: named("a")}, &rbacv1.Role{ObjectMeta: named("a")}, &appsv1.Deployment{ObjectMeta: named("a")},
 	} {
-		for _, controller := range set.Controllers {
+		for _, one := range set.Controllers {
 			reader := &wideLists{Reader: c}
-			_, err := controller.Changed(t.Context(), reader, controllers.Change{New: o})
+			_, err := one.Changed(t.Context(), reader, controller.Change{New: o})
 			require.NoError(t, err)
-			looked[controller.Name] = looked[controller.Name] || len(reader.in) > 0
-			if controller.Name != controllers.Copies {
-				require.NotContains(t, reader.in, "", "%s, %T", controller.Name, o)
+			looked[one.Name] = looked[one.Name] || len(reader.in) > 0
+			if one.Name != controllers.Copies {
+				require.NotContains(t, reader.in, "", "%s, %T", one.Name, o)
 			}
 		}
 	}

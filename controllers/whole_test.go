@@ -20,6 +20,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // counting counts the reads of a Reader.
@@ -166,9 +167,9 @@ func TestChangesOfMetadataCount(t *testing.T) {
 			r, err := olmcore.NewSnapshot(nil, olmcore.Everything)
 			require.NoError(t, err)
 			for _, c := range set.Controllers {
-				want, err := c.Changed(t.Context(), r, controllers.Change{Old: old, New: next})
+				want, err := c.Changed(t.Context(), r, controller.Change{Old: old, New: next})
 				require.NoError(t, err)
-				got, err := c.Changed(t.Context(), r, controllers.Change{Old: kept[0], New: kept[1]})
+				got, err := c.Changed(t.Context(), r, controller.Change{Old: kept[0], New: kept[1]})
 				require.NoError(t, err)
 				require.Subset(t, got, want, "%s %s %v", c.Name, gvk.Kind, labels)
 			}

@@ -28,6 +28,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // OLM's cases: a CRD recorded for another namespace, the CSV itself, a copy, an unrelated CSV or a newer version: met;
@@ -380,7 +381,7 @@ func TestReplacedVersionsAreDeletedInOrder(t *testing.T) {
 				require.NoError(t, cluster.UpdateStatus(live))
 			}
 			require.NoError(t, driver.RunUntilIdle(context.Background(), time.Hour))
-			require.Equal(t, []string{"c Succeeded"}, summary(cluster), fake.Format(driver.Events))
+			require.Equal(t, []string{"c Succeeded"}, summary(cluster), controller.Format(driver.Events))
 			var gone []string
 			for _, e := range driver.Events {
 				if d, ok := e.Action.(olmcore.Delete); ok && d.Target.Kind == "ClusterServiceVersion" {

@@ -16,16 +16,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/internal/backend"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // clockRounds is the number of reconciles of each manager in which both come to rest while time stands still.
 const clockRounds = 40
 
 // pastGrace is a pause after which Pods serve with a certificate that all clients trust.
-const pastGrace = backend.TrustGrace + time.Second
+const pastGrace = internalserving.TrustGrace + time.Second
 
 var clockPauses = []time.Duration{time.Second, 20 * time.Second, pastGrace, 4 * time.Minute}
 
@@ -37,7 +38,7 @@ func TestManagersWithDifferentClocksAgreeOnCSVs(t *testing.T) {
 		h := newHistory(t)
 		clocks := invariant.TwoClocks{
 			Cluster: h.c, Rounds: clockRounds, Ahead: rapid.SampledFrom(invariant.ClockPairs()).Draw(t, "clocks"),
-			Managers: [2][]fake.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
+			Managers: [2][]controller.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
 		}
 		for range rapid.IntRange(1, 4).Draw(t, "times") {
 			for range rapid.IntRange(1, 10).Draw(t, "steps") {
@@ -82,7 +83,7 @@ func TestManagersWithDifferentClocksAgreeOnWaitingSuccessor(t *testing.T) {
 
 			clocks := invariant.TwoClocks{
 				Cluster: c, Rounds: clockRounds, Ahead: ahead,
-				Managers: [2][]fake.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
+				Managers: [2][]controller.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
 			}
 			require.NoError(t, clocks.RunFor(t.Context(), 8*time.Minute, 5*time.Second))
 			var reasons []string
@@ -108,7 +109,7 @@ func TestManagersWithDifferentClocksAgreeOnOperatorGroups(t *testing.T) {
 		require.NoError(t, c.Create(fromFiles("v1.yaml")...))
 		clocks := invariant.TwoClocks{
 			Cluster: c, Rounds: clockRounds, Ahead: rapid.SampledFrom(invariant.ClockPairs()).Draw(t, "clocks"),
-			Managers: [2][]fake.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
+			Managers: [2][]controller.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
 		}
 		for range rapid.IntRange(1, 12).Draw(t, "times") {
 			changeGroups(t, c, rapid.IntRange(0, 3).Draw(t, "step"))

@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // renamed is version 2 of the operator that the API server calls, with a Deployment of another name.
@@ -123,7 +124,7 @@ func TestSucceededVersionConvertsItsCRD(t *testing.T) {
 			require.True(t, isDeleted)
 			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1"))
 			require.Equal(t, succeeded, fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v2").Status.Phase)
-			require.NoError(t, cluster.Serving().Check(), "%s", fake.Format(driver.Events))
+			require.NoError(t, cluster.Serving().Check(), "%s", controller.Format(driver.Events))
 		})
 	}
 }

@@ -25,12 +25,13 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 type (
@@ -392,15 +393,15 @@ var (
 )
 
 // controllers returns minimal controllers that call csv.
-func controllers(config csv.Config) []fake.Controller {
+func controllers(config csv.Config) []controller.Controller {
 	return controllersWith(config, func(*csv.Input) {})
 }
 
 // controllersWith returns controllers for which hint sets the fields of an Input that only a caller knows.
-func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller {
-	judged, inspected := map[types.NamespacedName]*csv.Judged{}, map[types.NamespacedName]*certificate.Memory{}
-	return []fake.Controller{{
-		Name: "group", Kind: groupKind.GroupKind(), Keys: fake.KeysOf(groupKind),
+func controllersWith(config csv.Config, hint func(*csv.Input)) []controller.Controller {
+	judged, inspected := map[types.NamespacedName]*csv.Judged{}, map[types.NamespacedName]*serving.Memory{}
+	return []controller.Controller{{
+		Name: "group", Kinds: []schema.GroupVersionKind{groupKind},
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 			in, err := operatorgroup.Gather(ctx, r, key)
 			if err != nil {
@@ -411,7 +412,7 @@ func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller
 			return out.Result, err
 		},
 	}, {
-		Name: "csv", Kind: csvKind.GroupKind(), Keys: fake.KeysOf(csvKind),
+		Name: "csv", Kinds: []schema.GroupVersionKind{csvKind},
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			in, err := csv.Gather(ctx, r, key, config)
 			if err != nil {

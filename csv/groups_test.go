@@ -22,6 +22,7 @@ import (
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // surface returns the namespaces of a group with these targets and its own namespace. Nil means all namespaces.
@@ -167,7 +168,7 @@ func TestOneOperatorKeepsContestedAPI(t *testing.T) {
 			}
 			require.Equal(t, reason("InterOperatorGroupOwnerConflict"), v.Status.Reason)
 		}
-		require.Len(t, running, 1, "%v", fake.Format(d.Events))
+		require.Len(t, running, 1, "%v", controller.Format(d.Events))
 		if apart {
 			require.True(t, running[first], "the newcomer gives way")
 		}

@@ -31,6 +31,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // history is a namespace in which versions of one operator are created and deleted while writes fail, are forbidden,
@@ -283,7 +284,7 @@ func (h *history) waited(o olmcore.Object, d time.Duration) bool {
 
 // check checks the properties that must hold at any time.
 func (h *history) check(t *rapid.T) {
-	require.NoError(t, h.violation, "%s", fake.Format(h.d.Events))
+	require.NoError(t, h.violation, "%s", controller.Format(h.d.Events))
 	h.checkHolds(t)
 	now := map[types.UID]bool{}
 	for _, v := range csvs(h.c) {
@@ -304,7 +305,7 @@ func (h *history) check(t *rapid.T) {
 				h.waited(o, time.Minute) && slices.Contains(o.GetFinalizers(), wedged)
 			mine := owner.Kind == "ClusterServiceVersion" && owner.Name == v.Name && owner.Namespace == v.Namespace && o.GetNamespace() == ""
 			if (mine || isCopyOf(o, v)) && !late {
-				t.Fatalf("%s outlives %s\n%s", olmcore.KeyOf(o), v.Name, fake.Format(h.d.Events))
+				t.Fatalf("%s outlives %s\n%s", olmcore.KeyOf(o), v.Name, controller.Format(h.d.Events))
 			}
 		}
 	}
@@ -353,10 +354,10 @@ func TestRandomHistoriesLeaveNothingBehind(t *testing.T) {
 		}
 		ready := len(h.live()) == 0
 		for _, v := range csvs(h.c) {
-			require.Nil(t, v.DeletionTimestamp, "%s is still held: %s\n%s", v.Name, v.Status.Message, fake.Format(h.d.Events))
+			require.Nil(t, v.DeletionTimestamp, "%s is still held: %s\n%s", v.Name, v.Status.Message, controller.Format(h.d.Events))
 			ready = ready || v.Namespace == "ns" && v.Status.Phase == succeeded
 		}
-		require.True(t, ready, "%v\n%s", phases(h.live()), fake.Format(h.d.Events))
+		require.True(t, ready, "%v\n%s", phases(h.live()), controller.Format(h.d.Events))
 	})
 }
 
@@ -365,7 +366,7 @@ func TestRandomHistoriesLeaveNothingBehind(t *testing.T) {
 func (h *history) skipOperands(t *rapid.T) {
 	for _, v := range csvs(h.c) {
 		if v.DeletionTimestamp != nil {
-			require.Contains(t, v.Status.Message, "operator not running", "%s\n%s", v.Name, fake.Format(h.d.Events))
+			require.Contains(t, v.Status.Message, "operator not running", "%s\n%s", v.Name, controller.Format(h.d.Events))
 			require.NoError(t, fake.Edit(h.c, v.Namespace, v.Name, func(v *v1alpha1.ClusterServiceVersion) {
 				v.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideSkipOperands
 			}))
@@ -452,7 +453,7 @@ func (h *history) checkHolds(t *rapid.T) {
 		allowed := h.mayHold(v)
 		assessed := assess(t, in)
 		if len(allowed) == 0 {
-			require.Equal(t, cleanup.StageRelease, assessed.Stage, "%s waits for nothing\n%s", v.Name, fake.Format(h.d.Events))
+			require.Equal(t, cleanup.StageRelease, assessed.Stage, "%s waits for nothing\n%s", v.Name, controller.Format(h.d.Events))
 			continue
 		}
 		require.NotEqual(t, cleanup.StageRelease, assessed.Stage, "%s would leave %v", v.Name, allowed)
@@ -499,7 +500,7 @@ func TestCleanupEndsIfDeletionsAreRejected(t *testing.T) {
 		v := h.live()[0]
 		require.NoError(t, h.c.Delete(refOf(v)))
 		require.NoError(t, h.d.RunUntilIdle(ctx, time.Duration(1+len(refused))*(10*time.Minute+2*time.Minute)))
-		require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](h.c, "ns", v.Name), "%s", fake.Format(h.d.Events))
+		require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](h.c, "ns", v.Name), "%s", controller.Format(h.d.Events))
 		said := map[string]bool{}
 		for _, e := range h.d.Events {
 			if e.Diagnostic != nil && e.Diagnostic.Reason == cleanup.ReasonCleanupSkipped {

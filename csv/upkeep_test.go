@@ -20,11 +20,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // waitingSuccessor returns version 2 of the operator that the API server calls. It requires an API that does not exist.
@@ -88,7 +89,7 @@ func TestReplacingVersionRenewsItsCertificates(t *testing.T) {
 				require.NoError(t, driver.RunFor(ctx, time.Minute))
 				require.NoError(t, cluster.Serving().Check())
 			}
-			require.Equal(t, succeeded, phaseIn(cluster, "cool.v2"), "%s", fake.Format(driver.Events))
+			require.Equal(t, succeeded, phaseIn(cluster, "cool.v2"), "%s", controller.Format(driver.Events))
 			require.Equal(t, phaseName("gone"), phaseIn(cluster, "cool.v1"))
 		})
 	}
@@ -211,7 +212,7 @@ func TestCertificatesAreNotRenewedFromIncompleteLists(t *testing.T) {
 	create(t, cluster, waitingSuccessor())
 	require.NoError(t, driver.RunFor(context.Background(), 10*time.Minute))
 	due := calledIn(t, cluster)
-	due.Now = due.Now.Add(certificate.Validity - time.Hour)
+	due.Now = due.Now.Add(serving.Validity - time.Hour)
 	require.Len(t, reconciled(t, due).Certificates, 1)
 	for name, change := range map[string]func(in *csv.Input){
 		"OperatorGroups":                func(in *csv.Input) { unread(&in.OperatorGroups) },
@@ -250,7 +251,7 @@ func TestRenewalThatCannotEndIsNotRepeatedAtOnce(t *testing.T) {
 		}
 		return nil
 	}
-	cluster.Advance(certificate.Validity - certificate.RenewBefore)
+	cluster.Advance(serving.Validity - serving.RenewBefore)
 	require.NoError(t, driver.RunFor(context.Background(), 10*time.Minute))
 	in := calledIn(t, cluster)
 	require.NotEmpty(t, in.Serving.Secrets.Items[0].Data["next.tls.crt"])
@@ -272,7 +273,7 @@ func refuseDeployment(cluster *fake.Cluster, verb olmcore.Verb, name string) {
 func servesFor(t *testing.T, cluster *fake.Cluster, driver *fake.Driver) {
 	t.Helper()
 	for range 2 {
-		cluster.Advance(certificate.Validity - 2*certificate.RenewBefore)
+		cluster.Advance(serving.Validity - 2*serving.RenewBefore)
 		for range 9 {
 			cluster.Advance(4 * time.Hour)
 			require.NoError(t, driver.RunFor(context.Background(), 5*time.Minute))
@@ -292,7 +293,7 @@ func TestManagersWithDifferentClocksAgreeOnCertificates(t *testing.T) {
 		w.bring(t)
 		clocks := invariant.TwoClocks{
 			Cluster: w.cluster, Rounds: clockRounds, Ahead: rapid.SampledFrom(invariant.ClockPairs()).Draw(t, "clocks"),
-			Managers: [2][]fake.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
+			Managers: [2][]controller.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
 		}
 		for range rapid.IntRange(1, 3).Draw(t, "times") {
 			w.step(t)
@@ -399,8 +400,8 @@ func (w *upgrade) renewAt() time.Time {
 		if s == nil {
 			continue
 		}
-		hosts := certificate.Hosts(strings.TrimSuffix(name, "-cert"), "ns")
-		at := (*certificate.Memory)(nil).Next().Inspect(certificate.FromData(s.Data), hosts, w.cluster.Now()).RenewAt
+		hosts := serving.Hosts(strings.TrimSuffix(name, "-cert"), "ns")
+		at := (*serving.Memory)(nil).Next().Inspect(serving.FromData(s.Data), hosts, w.cluster.Now()).RenewAt
 		if first.IsZero() || at.Before(first) {
 			first = at
 		}

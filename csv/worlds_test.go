@@ -33,6 +33,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
@@ -81,7 +82,7 @@ func world(steps func(c *fake.Cluster, d *fake.Driver) error, files ...string) i
 			}
 			return c, steps(c, d)
 		},
-		Controllers: func(*fake.Cluster) []fake.Controller { return controllers(csv.Config{}) },
+		Controllers: func(*fake.Cluster) []controller.Controller { return controllers(csv.Config{}) },
 		Ignore: []invariant.Ignore{{ // how often a CSV went through its phases is the history of a run
 			Kind: schema.GroupKind{Group: v1alpha1.GroupName, Kind: v1alpha1.ClusterServiceVersionKind}, Path: []string{"status", "conditions"},
 		}},
@@ -194,7 +195,7 @@ func TestUpgradeChainEndsWithItsHead(t *testing.T) {
 		}
 		require.NoError(t, d.RunUntilIdle(context.Background(), time.Hour))
 		left := csvs(c)
-		require.Len(t, left, 1, "%s", fake.Format(d.Events))
+		require.Len(t, left, 1, "%s", controller.Format(d.Events))
 		require.Equal(t, fmt.Sprintf("chain.v%d", n-1), left[0].Name)
 		require.Equal(t, succeeded, left[0].Status.Phase, left[0].Status.Message)
 		for _, o := range c.Objects() {
@@ -294,7 +295,8 @@ func TestTwoControllersWithStaleCaches(t *testing.T) {
 		work := func(t *rapid.T) {
 			view := views[rapid.IntRange(0, 1).Draw(t, "worker")]
 			for _, controller := range h.d.Controllers {
-				keys := controller.Keys(view)
+				keys, err := controller.Keys(context.Background(), view)
+				require.NoError(t, err)
 				if len(keys) == 0 || rapid.IntRange(0, 2).Draw(t, "idle") == 0 {
 					continue
 				}
@@ -446,7 +448,7 @@ func TestOperatorGroupMayChangeAtAnyTime(t *testing.T) {
 			for range rapid.IntRange(0, 4).Draw(t, "rounds") {
 				_, err := driver.Round(ctx)
 				require.NoError(t, err)
-				require.NoError(t, violation, "%s", fake.Format(driver.Events))
+				require.NoError(t, violation, "%s", controller.Format(driver.Events))
 			}
 		}
 		cluster.Faults().Clear()
@@ -458,8 +460,9 @@ func TestOperatorGroupMayChangeAtAnyTime(t *testing.T) {
 		require.NoError(t, driver.RunUntilIdle(ctx, time.Hour))
 		require.NoError(t, violation)
 		left := csvs(cluster)
-		require.Len(t, left, 1, "%s", fake.Format(driver.Events))
-		require.Equal(t, succeeded, left[0].Status.Phase, "%s: %s\n%s", left[0].Status.Reason, left[0].Status.Message, fake.Format(driver.Events))
+		require.Len(t, left, 1, "%s", controller.Format(driver.Events))
+		status := left[0].Status
+		require.Equal(t, succeeded, status.Phase, "%s: %s\n%s", status.Reason, status.Message, controller.Format(driver.Events))
 		last = groupsOf(cluster)[0]
 		require.Equal(t, "last", left[0].Annotations["olm.operatorGroup"])
 		require.Equal(t, strings.Join(last.Status.Namespaces, ","), left[0].Annotations["olm.targetNamespaces"])
@@ -506,7 +509,7 @@ func TestJumpingClockDoesNoHarm(t *testing.T) {
 		require.NoError(t, driver.RunUntilIdle(ctx, 48*time.Hour))
 		for _, v := range csvs(cluster) {
 			require.Nil(t, v.DeletionTimestamp, "%s: %s", v.Name, v.Status.Message)
-			require.Equal(t, succeeded, v.Status.Phase, "%s: %s %s\n%s", v.Name, v.Status.Reason, v.Status.Message, fake.Format(driver.Events))
+			require.Equal(t, succeeded, v.Status.Phase, "%s: %s %s\n%s", v.Name, v.Status.Reason, v.Status.Message, controller.Format(driver.Events))
 		}
 	})
 }
@@ -521,7 +524,7 @@ func TestEveryPublishedCSVReachesSucceededAndIsCleanedUp(t *testing.T) {
 				namespace = "operators"
 			}
 			live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, namespace, name)
-			require.Equal(t, v1alpha1.CSVPhaseSucceeded, live.Status.Phase, "%s: %s\n%s", live.Status.Reason, live.Status.Message, fake.Format(driver.Events))
+			require.Equal(t, v1alpha1.CSVPhaseSucceeded, live.Status.Phase, "%s: %s\n%s", live.Status.Reason, live.Status.Message, controller.Format(driver.Events))
 
 			in, err := csv.Gather(context.Background(), cluster, types.NamespacedName{Namespace: namespace, Name: name}, csv.Config{})
 			require.NoError(t, err)
@@ -693,10 +696,10 @@ func TestPublishedUpgradesSurviveDowntimeAtAnyTime(t *testing.T) {
 		}
 		cluster.Faults().Clear()
 		require.NoError(t, driver.RunUntilIdle(ctx, 2*time.Hour))
-		require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", first.Name), "%s", fake.Format(driver.Events))
+		require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", first.Name), "%s", controller.Format(driver.Events))
 		require.Empty(t, clusterObjectsOf(cluster, first))
 		live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", second.Name)
-		require.Equal(t, succeeded, live.Status.Phase, "%s: %s\n%s", live.Status.Reason, live.Status.Message, fake.Format(driver.Events))
+		require.Equal(t, succeeded, live.Status.Phase, "%s: %s\n%s", live.Status.Reason, live.Status.Message, controller.Format(driver.Events))
 		exists := map[olmcore.Key]bool{}
 		for _, o := range cluster.Objects() {
 			exists[olmcore.KeyOf(o)] = true
@@ -708,7 +711,7 @@ func TestPublishedUpgradesSurviveDowntimeAtAnyTime(t *testing.T) {
 		disturb(t, cluster, driver)
 		cluster.Faults().Clear()
 		require.NoError(t, driver.RunUntilIdle(ctx, 2*time.Hour))
-		require.Empty(t, csvs(cluster), "%s", fake.Format(driver.Events))
+		require.Empty(t, csvs(cluster), "%s", controller.Format(driver.Events))
 		require.Empty(t, clusterObjectsOf(cluster, second))
 	})
 }

@@ -73,12 +73,12 @@
 // # Views and faults
 //
 // A View is a stale cache. It takes in events kind by kind when the caller tells it to, and calls its Watch for each.
-// Driver runs reconcilers to a fixed point over the cluster and records their actions. The Lag of a controller sets how
-// stale its reads are, kind by kind. AfterAction is called after every write. It can check invariants, change the
+// Driver runs controllers until nothing changes, and records their actions as Events. Lags sets how stale the reads of a
+// controller are, kind by kind. AfterAction is called after every write. It can check invariants, change the
 // cluster as a user does at the worst moment, or stop:
 //
 //	d := &fake.Driver{Cluster: c, Controllers: controllers}
-//	d.Controllers[0].Lag = fake.Lag{{}: 1, {Kind: "Pod"}: 3}
-//	d.AfterAction = func(e fake.Event) error { return check(c) }
+//	d.Lags = map[string]fake.Lag{"catalog": {{}: 1, {Kind: "Pod"}: 3}}
+//	d.AfterAction = func(e controller.Event) error { return check(c) }
 //	err := d.RunFor(ctx, time.Hour)
 package fake

@@ -11,85 +11,47 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
-// Controller is one reconciler that a Driver runs over a cluster.
-type Controller struct {
-	// Name stands in front of what the controller does, e.g. "catalog".
-	Name string
-	// Kind is what is reconciled; keys of it are printed as namespace/name.
-	Kind schema.GroupKind
-	// Keys returns the keys to reconcile; KeysOf and NamespacesOf make such a function.
-	Keys func(r olmcore.Reader) []types.NamespacedName
-	// Reconcile gathers and reconciles one key. NotFound means that the object went
-	// in the meantime, and is no error to the Driver.
-	Reconcile func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error)
-	// Reader is what the controller reads from; nil means the cluster itself or, with a Lag, a View of its own. A View is
-	// brought as near to the present as Lag lets it before each turn of the controller.
-	Reader olmcore.Reader
-	// Lag is how stale that View is; nil means that it is not.
-	Lag Lag
-}
-
-// KeysOf returns a Controller's Keys: every object of a kind.
-func KeysOf(gvk schema.GroupVersionKind) func(olmcore.Reader) []types.NamespacedName {
-	return func(r olmcore.Reader) []types.NamespacedName {
-		objects, err := r.List(context.Background(), gvk, "", nil)
-		if err != nil {
-			return nil // a kind that is not served has no objects
-		}
-		keys := make([]types.NamespacedName, len(objects))
-		for i, o := range objects {
-			keys[i] = types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-		}
-		return keys
-	}
-}
-
-// NamespacesOf returns a Controller's Keys: every namespace with an object of a kind, as a key without a name.
-func NamespacesOf(gvk schema.GroupVersionKind) func(olmcore.Reader) []types.NamespacedName {
-	all := KeysOf(gvk)
-	return func(r olmcore.Reader) []types.NamespacedName {
-		keys := all(r)
-		for i := range keys {
-			keys[i].Name = ""
-		}
-		return slices.Compact(keys)
-	}
-}
-
-// DefaultMaxRounds is the number of rounds that Driver.Settle allows.
+// DefaultMaxRounds is the default of Driver.MaxRounds.
 const DefaultMaxRounds = 200
 
-// A run that failed and changed nothing is tried again failureRetries times at the same instant, enough for what needs
-// a second look, and then after a delay that doubles from firstRetry to lastRetry, as a work queue does.
+// If all writes of a reconcile failed, the key is retried failureRetries times at the same instant, and then after a
+// delay that doubles from firstRetry to lastRetry, as in a work queue.
 const (
 	failureRetries = 3
 	firstRetry     = 10 * time.Second
 	lastRetry      = 5 * time.Minute
 )
 
-// Driver runs controllers over a cluster until nothing changes any more: what watches, work queues and timers do for a
-// real one. It keeps what their Inputs may remember (LastRun), and records what they do. The zero value with Cluster
-// and Controllers set is ready; a Driver must not be copied.
+// Driver runs controllers over a cluster until nothing changes. It takes the place of the watches, work queues and
+// timers of a program: each controller runs in a controller.Runner, on the clock of the cluster, and the Driver decides
+// which keys are due. It ignores Controller.Every, so that a cluster can come to rest. The zero value with Cluster and
+// Controllers set is ready. A Driver must not be copied.
 type Driver struct {
 	Cluster     *Cluster
-	Controllers []Controller
-	// MaxRounds bounds Settle; 0 means DefaultMaxRounds.
+	Controllers []controller.Controller
+	// Readers contains the Readers of controllers by name. A controller without an entry reads from the cluster or, if it
+	// has a Lag, from a View of its own. A View is updated before each turn of the controller, as far as Lag allows.
+	Readers map[string]olmcore.Reader
+	// Lags contains how far the Views of controllers lag behind the cluster, by name.
+	Lags map[string]Lag
+	// MaxRounds limits the rounds of Settle. 0 means DefaultMaxRounds.
 	MaxRounds int
-	// Events is everything that was done and said, oldest first. The caller may cut it at any time.
-	Events []Event
-	// AfterAction, when set, is called after each action of a controller, done or failed. It may check what must hold,
-	// and change the cluster as a person does. An error stops Settle or RunFor, which return it with the action in front;
-	// the next call goes on from there.
-	AfterAction func(Event) error
+	// Events contains all actions, Transitions and new Diagnostics, oldest first. The caller may shorten it at any time.
+	Events []controller.Event
+	// AfterAction, if set, is called after each action of a controller, whether it succeeded or failed. It may check
+	// invariants, and change the cluster as a user does. If it returns an error, Settle and RunFor stop and return it with
+	// the action. The next call continues.
+	AfterAction func(controller.Event) error
 
-	memory map[driverKey]*keyMemory
-	turns  map[int][]logEnds // of controllers with a Lag, the last turn last
+	memory  map[driverKey]*keyMemory
+	runners map[int]*controller.Runner // by the index of the controller
+	turns   map[int][]logEnds          // of controllers with a Lag, the last turn last
 }
 
 type driverKey struct {
@@ -97,20 +59,19 @@ type driverKey struct {
 	key        types.NamespacedName
 }
 
-// keyMemory is what a Driver knows about one key of one controller.
+// keyMemory is what a Driver remembers of one key of one controller.
 type keyMemory struct {
-	last     olmcore.LastResults
-	seen     sight     // what there was when the key was last reconciled
+	seen     sight     // what the cluster was when the key was last reconciled
 	deadline time.Time // of the last RequeueAfter; zero: none
-	fails    int       // runs in a row that failed and changed nothing
-	said     []string  // diagnostics of the last result, which are not repeated
+	fails    int       // consecutive reconciles whose writes all failed
+	reported []string  // Diagnostics of the last result, which are not repeated
 	result   olmcore.Result
 }
 
-// Settle lets the cluster and the controllers go on until nothing changes at this instant: the cluster settles, each
-// key that may have work is reconciled and its actions run, and so on. A key is reconciled when anything in the cluster
-// changed since it last was, its View took in anything, or its deadline has come. In the end all Views that lag are at
-// the present. The error is the first of a Reconcile or of AfterAction, or names what still changes after MaxRounds.
+// Settle runs the cluster and the controllers until nothing changes at this instant. In each round the cluster settles,
+// and each key that is due is reconciled. A key is due if the cluster or its View has changed since its last reconcile,
+// or if its deadline has passed. At the end no View lags. The error is the first of a Reconcile or of AfterAction, or
+// contains the changes of the last round if the rounds exceed MaxRounds.
 func (d *Driver) Settle(ctx context.Context) error {
 	rounds := d.MaxRounds
 	if rounds <= 0 {
@@ -122,19 +83,17 @@ func (d *Driver) Settle(ctx context.Context) error {
 		if err := d.Cluster.Settle(); err != nil {
 			return err
 		}
-		again, err := d.round(ctx)
+		again, err := d.Round(ctx)
 		if err != nil || !again {
 			return err
 		}
 	}
-	return fmt.Errorf("no fixed point after %d rounds; the last one did:\n%s", rounds, Format(d.Events[min(from, len(d.Events)):]))
+	last := controller.Format(d.Events[min(from, len(d.Events)):])
+	return fmt.Errorf("no fixed point after %d rounds; the last one did:\n%s", rounds, last)
 }
 
-// Round reconciles each key that may have work once, without letting the
-// cluster go on, and reports whether there may be more to do.
-func (d *Driver) Round(ctx context.Context) (bool, error) { return d.round(ctx) }
-
-func (d *Driver) round(ctx context.Context) (again bool, err error) {
+// Round reconciles each key that is due once, and reports whether more keys may be due. The cluster does not settle.
+func (d *Driver) Round(ctx context.Context) (again bool, err error) {
 	if d.memory == nil {
 		d.memory = map[driverKey]*keyMemory{}
 	}
@@ -150,25 +109,79 @@ func (d *Driver) round(ctx context.Context) (again bool, err error) {
 }
 
 func (d *Driver) runController(ctx context.Context, index int) (again bool, err error) {
-	c := &d.Controllers[index]
+	name := d.Controllers[index].Name
 	reader, behind, err := d.readerOf(index)
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", c.Name, err)
+		return false, fmt.Errorf("%s: %w", name, err)
 	}
-	keys := slices.Clone(c.Keys(reader))
-	slices.SortFunc(keys, compareKeys)
+	r := d.runner(index, reader)
+	keys, err := r.Keys(ctx, reader)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", name, err)
+	}
 	d.forget(index, keys)
 	for _, key := range keys {
-		more, err := d.reconcile(ctx, c, reader, driverKey{index, key})
+		more, err := d.reconcile(ctx, r, driverKey{index, key})
 		if err != nil {
-			return false, fmt.Errorf("%s %s: %w", c.Name, keyString(key), err)
+			return false, fmt.Errorf("%s %s: %w", name, strings.Trim(key.String(), "/"), err)
 		}
 		again = again || more
 	}
 	return again || behind, nil
 }
 
-// forget drops the memory of keys that do not exist any more.
+// runner returns the Runner of a controller. It records what the controller does as Events.
+func (d *Driver) runner(index int, reader olmcore.Reader) *controller.Runner {
+	r := d.runners[index]
+	if r == nil {
+		r = &controller.Runner{Executor: d.Cluster, AfterAction: d.afterAction}
+		if d.runners == nil {
+			d.runners = map[int]*controller.Runner{}
+		}
+		d.runners[index] = r
+	}
+	r.Controller, r.Reader = d.Controllers[index], reader
+	reconcile := r.Reconcile
+	r.Reconcile = func(
+		ctx context.Context, reader olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults,
+	) (olmcore.Result, error) {
+		result, err := reconcile(ctx, reader, key, now, last)
+		if err == nil {
+			d.record(r.Name, key, d.memory[driverKey{index, key}], result)
+		}
+		return result, err
+	}
+	return r
+}
+
+// record adds the Transitions of a result to Events, and the Diagnostics that the last result of the key did not have.
+func (d *Driver) record(name string, key types.NamespacedName, m *keyMemory, result olmcore.Result) {
+	for i := range result.Transitions {
+		e := controller.Event{At: d.Cluster.Now(), Controller: name, Key: key, Transition: &result.Transitions[i]}
+		d.Events = append(d.Events, e)
+	}
+	var reported []string
+	for i := range result.Diagnostics {
+		e := controller.Event{At: d.Cluster.Now(), Controller: name, Key: key, Diagnostic: &result.Diagnostics[i]}
+		reported = append(reported, e.String())
+		if !slices.Contains(m.reported, e.String()) {
+			d.Events = append(d.Events, e)
+		}
+	}
+	m.reported = reported
+}
+
+// afterAction adds an action to Events and calls AfterAction.
+func (d *Driver) afterAction(e controller.Event) error {
+	e.At = d.Cluster.Now()
+	d.Events = append(d.Events, e)
+	if d.AfterAction == nil {
+		return nil
+	}
+	return d.AfterAction(e)
+}
+
+// forget drops the memory of keys that no longer exist.
 func (d *Driver) forget(index int, keys []types.NamespacedName) {
 	for k := range d.memory {
 		if k.controller != index {
@@ -176,6 +189,7 @@ func (d *Driver) forget(index int, keys []types.NamespacedName) {
 		}
 		if _, exists := slices.BinarySearchFunc(keys, k.key, compareKeys); !exists {
 			delete(d.memory, k)
+			d.runners[index].Forget(k.key)
 		}
 	}
 }
@@ -188,69 +202,69 @@ func (d *Driver) due(m *keyMemory, seen sight) bool {
 	return m.seen != seen || !m.deadline.IsZero() && !d.Cluster.Now().Before(m.deadline)
 }
 
-func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Reader, k driverKey) (again bool, err error) {
+// reconcile reconciles a key if it is due, and reports whether it may be due again at this instant.
+func (d *Driver) reconcile(ctx context.Context, r *controller.Runner, k driverKey) (again bool, err error) {
 	m := d.memory[k]
 	if m == nil {
 		m = &keyMemory{seen: unseen}
 		d.memory[k] = m
 	}
-	seen := sightOf(d.Cluster, reader)
+	seen := sightOf(d.Cluster, r.Reader)
 	if !d.due(m, seen) {
 		return false, nil
 	}
 	now, before := d.Cluster.Now(), d.Cluster.store.Version()
 	m.seen, m.deadline = seen, time.Time{}
-	result, err := c.Reconcile(ctx, reader, k.key, now, m.last)
-	if err != nil {
-		return false, ignoreNotFound(err)
+	report, err := r.RunOnce(ctx, k.key, now)
+	if err != nil && len(report.Result.Actions) == 0 {
+		return false, err
 	}
-	if result.RequeueAfter > 0 {
-		m.deadline = now.Add(result.RequeueAfter)
-	}
-	m.result = result
-	d.say(c, k.key, m, result)
-	run := &recorder{driver: d, controller: c, key: k.key}
-	last, runErr := olmcore.RunResult(ctx, run, result, m.last, now)
-	m.last = last
-	if run.stop != nil {
-		m.seen = unseen
-		return false, run.stop
-	}
-	if len(result.Actions) == 0 {
-		m.fails = 0
-		return false, nil
-	}
-	if d.Cluster.Faults().Crashed() {
-		d.restart(k.controller)
-		return true, nil
+	m.result = report.Result
+	if report.Result.RequeueAfter > 0 {
+		m.deadline = now.Add(report.Result.RequeueAfter)
 	}
 	switch {
+	case err != nil: // AfterAction stopped the reconcile, and the next call continues it
+		m.seen = unseen
+		return false, err
+	case len(report.Result.Actions) == 0:
+		m.fails = 0
+		return false, nil
+	case d.Cluster.Faults().Crashed():
+		d.restart(k.controller)
+		return true, nil
 	case d.Cluster.store.Version() != before:
 		m.fails = 0
-		// The key's own writes are a change that it has to look at again.
-		return true, nil
-	case runErr == nil:
+		return true, nil // the writes of the key are a change that it must reconcile
+	case report.Err == nil:
 		return false, nil
 	}
-	m.fails++
-	if late := m.fails - failureRetries; late >= 0 {
-		delay := olmcore.Backoff{Base: firstRetry, Max: lastRetry}.After(late + 1)
-		if retry := now.Add(delay); m.deadline.IsZero() || retry.Before(m.deadline) {
-			m.deadline = retry
-		}
-		return false, nil
-	}
-	m.seen = unseen
-	return true, nil
+	return d.retry(m, now), nil
 }
 
-// restart makes a controller begin anew after a crash: its memory is gone, and a View that lags is filled anew.
+// retry decides when a key whose writes all failed is due again, and reports whether that is at this instant.
+func (d *Driver) retry(m *keyMemory, now time.Time) (again bool) {
+	m.fails++
+	late := m.fails - failureRetries
+	if late < 0 {
+		m.seen = unseen
+		return true
+	}
+	delay := olmcore.Backoff{Base: firstRetry, Max: lastRetry}.After(late + 1)
+	if at := now.Add(delay); m.deadline.IsZero() || at.Before(m.deadline) {
+		m.deadline = at
+	}
+	return false
+}
+
+// restart restarts a controller after a crash: its memory is dropped, and a View that lags is filled again.
 func (d *Driver) restart(index int) {
 	d.Cluster.Faults().RestartController()
-	if len(d.Controllers[index].Lag) > 0 {
+	if len(d.Lags[d.Controllers[index].Name]) > 0 {
 		d.lagging(index).Restart()
 		delete(d.turns, index)
 	}
+	delete(d.runners, index)
 	for k := range d.memory {
 		if k.controller == index {
 			delete(d.memory, k)
@@ -258,21 +272,14 @@ func (d *Driver) restart(index int) {
 	}
 }
 
-func ignoreNotFound(err error) error {
-	if isNotFound(err) {
-		return nil
-	}
-	return err
-}
-
-// Deadline is a time that a controller waits for with one key.
+// Deadline is the time at which a key of a controller is due without a change.
 type Deadline struct {
 	Controller string
 	Key        types.NamespacedName
 	At         time.Time
 }
 
-// Deadlines returns every time that a controller waits for, sorted by controller, in their order, and key.
+// Deadlines returns all deadlines, in the order of Controllers and then by key.
 func (d *Driver) Deadlines() []Deadline {
 	var deadlines []Deadline
 	order := map[Deadline]int{}
@@ -286,7 +293,7 @@ func (d *Driver) Deadlines() []Deadline {
 	return deadlines
 }
 
-// Deadline returns the earliest time that a controller waits for; ok is false when none does.
+// Deadline returns the earliest deadline. ok is false if there is none.
 func (d *Driver) Deadline() (at time.Time, ok bool) {
 	for _, m := range d.memory {
 		if !m.deadline.IsZero() && (!ok || m.deadline.Before(at)) {
@@ -304,11 +311,11 @@ func (d *Driver) nextDeadline() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// maxStops bounds the deadlines that one RunFor or RunUntilIdle stops at.
+// maxStops limits the deadlines of one RunFor or RunUntilIdle.
 const maxStops = 100_000
 
-// RunFor settles and lets time pass until duration is over, settling at every
-// deadline of a controller or of the simulation on the way.
+// RunFor settles, moves the clock by duration, and settles at each deadline of a controller or of the cluster that it
+// passes.
 func (d *Driver) RunFor(ctx context.Context, duration time.Duration) error {
 	end := d.Cluster.Now().Add(max(0, duration))
 	if err := d.runUntil(ctx, end, d.nextDeadline); err != nil {
@@ -318,8 +325,8 @@ func (d *Driver) RunFor(ctx context.Context, duration time.Duration) error {
 	return d.Settle(ctx)
 }
 
-// RunUntilIdle settles and moves the clock from deadline to deadline until no controller waits for one within limit
-// from now. The clock ends at the last deadline that was reached.
+// RunUntilIdle settles and moves the clock from deadline to deadline until no controller has a deadline before limit
+// from now has passed. The clock ends at the last deadline that was reached.
 func (d *Driver) RunUntilIdle(ctx context.Context, limit time.Duration) error {
 	end := d.Cluster.Now().Add(max(0, limit))
 	return d.runUntil(ctx, end, func() (time.Time, bool) {
@@ -348,8 +355,8 @@ func (d *Driver) runUntil(ctx context.Context, end time.Time, next func() (time.
 	return fmt.Errorf("more than %d deadlines until %s", maxStops, end.Format(time.RFC3339))
 }
 
-// Result returns the last result for a key of a controller, for callers that look at the requests or the deadline in
-// it; ok is false when the key was never reconciled or its object is gone.
+// Result returns the last result for a key of a controller. ok is false if the key was never reconciled, or if its
+// object no longer exists.
 func (d *Driver) Result(controller string, key types.NamespacedName) (result olmcore.Result, ok bool) {
 	for i := range d.Controllers {
 		if d.Controllers[i].Name == controller {

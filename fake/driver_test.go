@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,15 +16,16 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 const ready = "ready"
 
 // mirror is a small controller: each ConfigMap gets a Pod of its name, and data "ready" once the Pod is; after that it
 // wants to look again every minute until data "done" is set.
-func mirror() fake.Controller {
-	return fake.Controller{
-		Name: "mirror", Kind: schema.GroupKind{Kind: "ConfigMap"}, Keys: fake.KeysOf(configMapGVK),
+func mirror() controller.Controller {
+	return controller.Controller{
+		Name: "mirror", Kinds: []schema.GroupVersionKind{configMapGVK},
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (res olmcore.Result, err error) {
 			cm, err := olmcore.Get[*corev1.ConfigMap](ctx, r, key.Namespace, key.Name)
 			if err != nil {
@@ -53,7 +53,7 @@ func mirror() fake.Controller {
 	}
 }
 
-func driver(t testing.TB, controllers ...fake.Controller) (*fake.Cluster, *fake.Driver) {
+func driver(t testing.TB, controllers ...controller.Controller) (*fake.Cluster, *fake.Driver) {
 	c := newCluster(t, "a")
 	return c, &fake.Driver{Cluster: c, Controllers: controllers}
 }
@@ -154,7 +154,7 @@ func TestDriverSurvivesCrashesAndConflicts(t *testing.T) {
 
 func TestDriverReadsThroughAView(t *testing.T) {
 	c, d := driver(t, mirror())
-	d.Controllers[0].Reader = c.View("mirror")
+	d.Readers = map[string]olmcore.Reader{"mirror": c.View("mirror")}
 	require.NoError(t, c.Create(configMap("cm")))
 	require.NoError(t, d.Settle(t.Context()))
 	require.NotEmpty(t, fake.Find[*corev1.ConfigMap](c, "ns", "cm").Data)
@@ -162,7 +162,7 @@ func TestDriverReadsThroughAView(t *testing.T) {
 
 func TestDriverNamesWhatDoesNotSettle(t *testing.T) {
 	n := 0
-	c, d := driver(t, fake.Controller{Name: "flap", Keys: fake.NamespacesOf(configMapGVK),
+	c, d := driver(t, controller.Controller{Name: "flap", Kinds: []schema.GroupVersionKind{configMapGVK}, KeysOf: controller.NamespaceKey,
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 			require.Empty(t, key.Name)
 			before, err := olmcore.Get[*corev1.ConfigMap](ctx, r, key.Namespace, "cm")
@@ -183,7 +183,7 @@ func TestDriverNamesWhatDoesNotSettle(t *testing.T) {
 
 func TestDriverReportsErrors(t *testing.T) {
 	boom := errors.New("boom")
-	c, d := driver(t, fake.Controller{Name: "bad", Keys: fake.KeysOf(configMapGVK),
+	c, d := driver(t, controller.Controller{Name: "bad", Kinds: []schema.GroupVersionKind{configMapGVK},
 		Reconcile: func(context.Context, olmcore.Reader, types.NamespacedName, time.Time, olmcore.LastResults) (olmcore.Result, error) {
 			return olmcore.Result{}, boom
 		}})
@@ -191,22 +191,4 @@ func TestDriverReportsErrors(t *testing.T) {
 	err := d.Settle(t.Context())
 	require.ErrorIs(t, err, boom)
 	require.ErrorContains(t, err, "bad ns/cm: ")
-}
-
-func TestEventLines(t *testing.T) {
-	key := types.NamespacedName{Namespace: "olm", Name: "cool"}
-	pod := newPod("p")
-	pod.UID = "3"
-	remove := olmcore.DeleteOf(pod, olmcore.Cause{Reason: "NodeNotReady"})
-	remove.GracePeriodSeconds, remove.PropagationPolicy = new(int64(0)), "Foreground"
-	remove.As = &corev1.ObjectReference{Namespace: "olm", Name: "sa"}
-	for want, e := range map[string]fake.Event{
-		"c olm/cool: delete Pod ns/p uid=3 grace=0 foreground as olm/sa (NodeNotReady)": {Controller: "c", Key: key, Action: remove},
-		"c olm/cool: update status of Pod ns/p (R) failed: boom":                        {Controller: "c", Key: key, Action: olmcore.UpdateStatusOf(pod, pod, olmcore.Cause{Reason: "R"}), Err: errors.New("boom")},
-		"c cool: Phase none -> Installing (R) inferred":                                 {Controller: "c", Key: types.NamespacedName{Name: "cool"}, Transition: &olmcore.Transition{Type: "Phase", To: "Installing", Reason: "R", Certainty: olmcore.CertaintyInferred}},
-		"c olm: nothing": {Controller: "c", Key: types.NamespacedName{Namespace: "olm"}},
-	} {
-		require.Equal(t, want, e.String())
-	}
-	require.True(t, strings.HasPrefix(fake.Format([]fake.Event{{At: start}}), "00:00:00  "))
 }

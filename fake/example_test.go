@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // A node falls silent: its Pod is marked for deletion and stays, until the node comes back.
@@ -46,11 +47,11 @@ func ExampleDriver() {
 	c.AutoCreateNamespaces = true
 	_ = c.Node("a").Create(nil)
 	_ = c.Create(configMap("cool"))
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{mirror()}}
+	d := &fake.Driver{Cluster: c, Controllers: []controller.Controller{mirror()}}
 	if err := d.RunUntilIdle(context.Background(), 30*time.Second); err != nil {
 		fmt.Println(err)
 	}
-	fmt.Print(fake.Format(d.Events))
+	fmt.Print(controller.Format(d.Events))
 	// Output:
 	// 12:00:00  mirror ns/cool: create Pod ns/cool (PodMissing)
 	// 12:00:00  mirror ns/cool: CONNECTING -> READY (PodReady)
@@ -64,10 +65,10 @@ func ExampleLag() {
 	c.AutoCreateNamespaces = true
 	_ = c.Node("a").Create(nil)
 	_ = c.Create(configMap("cool"))
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{mirror()}}
-	d.Controllers[0].Lag = fake.Lag{{Kind: "Pod"}: 2}
+	d := &fake.Driver{Cluster: c, Controllers: []controller.Controller{mirror()}}
+	d.Lags = map[string]fake.Lag{"mirror": {{Kind: "Pod"}: 2}}
 	writes := 0
-	d.AfterAction = func(fake.Event) error { writes++; return nil }
+	d.AfterAction = func(controller.Event) error { writes++; return nil }
 	err := d.Settle(context.Background())
 	fmt.Println(writes, "writes,", fake.Find[*corev1.ConfigMap](c, "ns", "cool").Data, err)
 	// Output:

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/olmcore/olm/controllers/selfsigned"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -20,7 +20,12 @@ import (
 type Issuer struct{ Seed string }
 
 // Issue implements controllers.Issuer. It needs no Reader and no second call.
-func (i Issuer) Issue(_ context.Context, _ olmcore.Reader, requests []certificate.Request, _ time.Time) ([]certificate.Issued, olmcore.Result, error) {
+func (i Issuer) Issue(
+	_ context.Context,
+	_ olmcore.Reader,
+	requests []serving.Request,
+	_ time.Time,
+) ([]serving.Issued, olmcore.Result, error) {
 	seed := fmt.Appendf(nil, "%q", i.Seed)
 	for _, r := range requests {
 		seed = fmt.Appendf(seed, " %q %q %d %d", []string{r.Namespace, r.Deployment}, r.Hosts, r.NotBefore.UnixNano(), r.NotAfter.UnixNano())

@@ -10,16 +10,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Lag says how stale a Controller's View is, for each kind: the number of its turns for which it has not seen what
-// happened. With 1 it sees what there was at its turn before, never what it wrote then; 0 and below mean no lag. The
-// entry of the zero GroupKind counts for all kinds that have none of their own.
+// Lag is how many turns of its controller a View lags behind the cluster, by kind. With 1 the controller reads the
+// objects as they were at its previous turn, without the writes of that turn. With 0 or less, a kind does not lag. The
+// zero GroupKind stands for all kinds without an entry.
 //
-//	fake.Lag{{}: 1}                                                     // a cache that is a turn behind
-//	fake.Lag{{Group: "operators.coreos.com", Kind: "InstallPlan"}: 3}   // one informer is slow, the others are not
+//	fake.Lag{{}: 1}                                                     // a cache that is one turn behind
+//	fake.Lag{{Group: "operators.coreos.com", Kind: "InstallPlan"}: 3}   // one informer is slow
 //
-// A turn is one round of Driver.Settle, so that a cluster in which nothing happens is seen as it is after as many
-// rounds: Settle ends as it does without, after more rounds. A View that several controllers share is as stale as the
-// least stale of them says.
+// A turn is one round of Driver.Settle. Settle therefore ends in the same state as without a Lag, after more rounds. A
+// View that several controllers share lags as little as the smallest of their Lags.
 type Lag map[schema.GroupKind]int
 
 func (l Lag) of(kind schema.GroupKind) int {
@@ -30,13 +29,13 @@ func (l Lag) of(kind schema.GroupKind) int {
 	return max(0, turns)
 }
 
-// logEnds is how many events there were of each kind.
+// logEnds contains the number of events of each kind so far.
 type logEnds map[schema.GroupKind]int
 
-// sight is what a reconcile could see: the cluster's version, and how often its View had moved.
+// sight identifies what a reconcile could read: the version of the cluster, and how often its View was updated.
 type sight struct{ version, moves uint64 }
 
-// unseen is the sight of no cluster.
+// unseen is a sight that no cluster has.
 var unseen = sight{version: ^uint64(0)}
 
 func sightOf(c *Cluster, r olmcore.Reader) sight {
@@ -47,37 +46,38 @@ func sightOf(c *Cluster, r olmcore.Reader) sight {
 	return seen
 }
 
-// readerOf returns what a controller reads in its turn that begins now, and whether it is behind the present.
+// readerOf returns the Reader of a controller for the turn that begins now, and whether it lags behind the cluster.
 func (d *Driver) readerOf(index int) (reader olmcore.Reader, behind bool, err error) {
-	c := &d.Controllers[index]
-	view, isView := c.Reader.(*View)
+	name := d.Controllers[index].Name
+	reader = d.Readers[name]
+	view, isView := reader.(*View)
 	switch {
-	case len(c.Lag) > 0 && (isView || c.Reader == nil):
+	case len(d.Lags[name]) > 0 && (isView || reader == nil):
 		view = d.lagging(index)
 		d.beginTurn(index, view)
 		return view, len(view.Behind()) > 0, nil
-	case len(c.Lag) > 0:
-		return nil, false, &olmcore.InputError{Field: "Lag", Problem: fmt.Sprintf("needs a Reader that is a *View, or none: it is a %T", c.Reader)}
+	case len(d.Lags[name]) > 0:
+		return nil, false, &olmcore.InputError{Field: "Lags", Problem: fmt.Sprintf("needs a Reader that is a *View, or none: it is a %T", reader)}
 	case isView:
 		view.Sync()
-	case c.Reader == nil:
+	case reader == nil:
 		return d.Cluster, false, nil
 	}
-	return c.Reader, false, nil
+	return reader, false, nil
 }
 
 // lagging returns the View of a controller with a Lag.
 func (d *Driver) lagging(index int) *View {
-	c := &d.Controllers[index]
-	if view, ok := c.Reader.(*View); ok {
+	name := d.Controllers[index].Name
+	if view, ok := d.Readers[name].(*View); ok {
 		return view
 	}
-	return d.Cluster.View(fmt.Sprintf("controller %d, %s", index, c.Name))
+	return d.Cluster.View(fmt.Sprintf("controller %d, %s", index, name))
 }
 
-// beginTurn moves a view to where its controller's Lag wants it.
+// beginTurn updates a View as far as the Lag of its controller allows.
 func (d *Driver) beginTurn(index int, view *View) {
-	lag, ends := d.Controllers[index].Lag, logEnds{}
+	lag, ends := d.Lags[d.Controllers[index].Name], logEnds{}
 	longest := 0
 	for _, turns := range lag {
 		longest = max(longest, turns)

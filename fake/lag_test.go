@@ -16,16 +16,14 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // watcher is a controller that notes at each turn what it reads of ConfigMap ns/cm and Secret ns/s, and writes nothing.
 // The ConfigMap anchor, which is always there, is its key.
-func watcher(lag fake.Lag, seen *[]string) fake.Controller {
-	return fake.Controller{
-		Name: "watcher", Kind: schema.GroupKind{Kind: "ConfigMap"}, Lag: lag,
-		Keys: func(olmcore.Reader) []types.NamespacedName {
-			return []types.NamespacedName{{Namespace: "ns", Name: "anchor"}}
-		},
+func watcher(name string, seen *[]string) controller.Controller {
+	return controller.Controller{
+		Name: name, Always: []types.NamespacedName{{Namespace: "ns", Name: "anchor"}},
 		Reconcile: func(ctx context.Context, r olmcore.Reader, _ types.NamespacedName, _ time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 			cm, err := olmcore.Get[*corev1.ConfigMap](ctx, r, "ns", "cm")
 			secret, secretErr := olmcore.Get[*corev1.Secret](ctx, r, "ns", "s")
@@ -50,7 +48,8 @@ func TestDriverLagsByKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var seen []string
-			c, d := driver(t, watcher(tt.lag, &seen))
+			c, d := driver(t, watcher("watcher", &seen))
+			d.Lags = map[string]fake.Lag{"watcher": tt.lag}
 			require.NoError(t, d.Settle(t.Context()))
 			seen = nil
 			require.NoError(t, c.Create(configMap("cm"), &corev1.Secret{ObjectMeta: configMap("s").ObjectMeta}))
@@ -63,30 +62,33 @@ func TestDriverLagsByKind(t *testing.T) {
 	}
 }
 
-// TestEachControllerHasALagOfItsOwn: what one sees of the present, another of its name does not.
+// TestEachControllerHasALagOfItsOwn checks that controllers with different Lags read different states of the cluster,
+// and that two controllers of one name have Views of their own.
 func TestEachControllerHasALagOfItsOwn(t *testing.T) {
 	secretKind := schema.GroupKind{Kind: "Secret"}
-	var first, second, third []string
-	c, d := driver(t, watcher(fake.Lag{secretKind: 2}, &first), watcher(fake.Lag{{}: 1}, &second), watcher(nil, &third))
+	var first, second, third, fourth []string
+	c, d := driver(t, watcher("slow", &first), watcher("slower", &second), watcher("live", &third), watcher("slow", &fourth))
+	d.Lags = map[string]fake.Lag{"slow": {secretKind: 2}, "slower": {{}: 1}}
 	require.NoError(t, d.Settle(t.Context()))
-	first, second, third = nil, nil, nil
+	first, second, third, fourth = nil, nil, nil, nil
 	require.NoError(t, c.Create(configMap("cm"), &corev1.Secret{ObjectMeta: configMap("s").ObjectMeta}))
 	require.NoError(t, d.Settle(t.Context()))
 	require.Equal(t, []string{"true false", "true true"}, first)
 	require.Equal(t, []string{"false false", "true true"}, second)
 	require.Equal(t, []string{"true true"}, third)
+	require.Equal(t, first, fourth)
 }
 
 func TestDriverSettlesWithStaleReads(t *testing.T) {
 	for lag := range 6 {
 		c, d := driver(t, mirror(), mirror())
-		d.Controllers[0].Lag = fake.Lag{{}: lag}
-		d.Controllers[1].Lag = fake.Lag{{Kind: "Pod"}: lag}
+		d.Controllers[1].Name = "second"
+		d.Lags = map[string]fake.Lag{"mirror": {{}: lag}, "second": {{Kind: "Pod"}: lag}}
 		require.NoError(t, c.Create(configMap("cm")))
 		require.NoError(t, d.Settle(t.Context()))
 		require.NotEmpty(t, fake.Find[*corev1.ConfigMap](c, "ns", "cm").Data)
-		require.Equal(t, lag > 0, len(d.Events) > 4, "stale reads show:\n%s", fake.Format(d.Events))
-		for _, name := range []string{"controller 0, mirror", "controller 1, mirror"} {
+		require.Equal(t, lag > 0, len(d.Events) > 4, "stale reads show:\n%s", controller.Format(d.Events))
+		for _, name := range []string{"controller 0, mirror", "controller 1, second"} {
 			require.Empty(t, c.View(name).Behind())
 		}
 	}
@@ -95,7 +97,7 @@ func TestDriverSettlesWithStaleReads(t *testing.T) {
 func TestDriverListsAnewAfterACrash(t *testing.T) {
 	for nth := range 3 {
 		c, d := driver(t, mirror())
-		d.Controllers[0].Lag = fake.Lag{{}: 4}
+		d.Lags = map[string]fake.Lag{"mirror": {{}: 4}}
 		require.NoError(t, c.Create(configMap("cm")))
 		c.Faults().Inject(fake.Fault{Nth: nth + 1, Mode: fake.Crash})
 		require.NoError(t, d.Settle(t.Context()))
@@ -105,20 +107,22 @@ func TestDriverListsAnewAfterACrash(t *testing.T) {
 
 func TestDriverRefusesLagWithoutAView(t *testing.T) {
 	c, d := driver(t, mirror())
-	d.Controllers[0].Reader, d.Controllers[0].Lag = c, fake.Lag{{}: 1}
-	require.EqualError(t, d.Settle(t.Context()), "mirror: invalid input: Lag needs a Reader that is a *View, or none: it is a *fake.Cluster")
+	d.Readers = map[string]olmcore.Reader{"mirror": c}
+	d.Lags = map[string]fake.Lag{"mirror": {{}: 1}}
+	require.EqualError(t, d.Settle(t.Context()), "mirror: invalid input: Lags needs a Reader that is a *View, or none: it is a *fake.Cluster")
 }
 
-// TestDriverTellsEachAction: AfterAction sees done and failed actions, may change the cluster, and stops the run.
-func TestDriverTellsEachAction(t *testing.T) {
+// TestDriverCallsAfterActionForEachAction checks that AfterAction is called for actions that succeeded and that failed,
+// may change the cluster, and stops the run.
+func TestDriverCallsAfterActionForEachAction(t *testing.T) {
 	c, d := driver(t, mirror())
 	require.NoError(t, c.Create(configMap("cm")))
 	c.Faults().Inject(fake.Fault{Kind: "Pod", Mode: fake.FailWithoutEffect})
-	var told []string
+	var actions []string
 	boom := errors.New("boom")
-	d.AfterAction = func(e fake.Event) error {
+	d.AfterAction = func(e controller.Event) error {
 		_, target, _ := e.Action.Describe()
-		told = append(told, fmt.Sprint(target.Kind, " ", e.Err != nil))
+		actions = append(actions, fmt.Sprint(target.Kind, " ", e.Err != nil))
 		switch {
 		case target.Kind == "ConfigMap":
 			return fake.Edit(c, "ns", "cm", func(o *corev1.ConfigMap) { o.Data["done"] = "yes" })
@@ -130,18 +134,18 @@ func TestDriverTellsEachAction(t *testing.T) {
 	err := d.Settle(t.Context())
 	require.ErrorIs(t, err, boom)
 	require.EqualError(t, err, `mirror ns/cm: after "mirror ns/cm: create Pod ns/cm (PodMissing)": boom`)
-	require.Equal(t, []string{"Pod true", "Pod false"}, told)
+	require.Equal(t, []string{"Pod true", "Pod false"}, actions)
 	require.NoError(t, d.Settle(t.Context()), "the next call goes on")
-	require.Equal(t, "ConfigMap false", told[2])
+	require.Equal(t, "ConfigMap false", actions[2])
 	require.Equal(t, "yes", fake.Find[*corev1.ConfigMap](c, "ns", "cm").Data["done"])
 	_, waits := d.Deadline()
 	require.False(t, waits, "the controller saw what the hook wrote")
 }
 
-// TestDriverStopsBetweenActions: what a reconcile asked for behind the action that AfterAction stopped at is not done.
+// TestDriverStopsBetweenActions checks that no further action runs after an error of AfterAction.
 func TestDriverStopsBetweenActions(t *testing.T) {
 	stop := errors.New("stop")
-	c, d := driver(t, fake.Controller{Name: "two", Keys: fake.KeysOf(configMapGVK),
+	c, d := driver(t, controller.Controller{Name: "two", Kinds: []schema.GroupVersionKind{configMapGVK},
 		Reconcile: func(ctx context.Context, r olmcore.Reader, _ types.NamespacedName, _ time.Time, _ olmcore.LastResults) (res olmcore.Result, err error) {
 			for _, name := range []string{"one", "two"} {
 				if pod, err := olmcore.Get[*corev1.Pod](ctx, r, "ns", name); err != nil || pod == nil {
@@ -151,7 +155,7 @@ func TestDriverStopsBetweenActions(t *testing.T) {
 			return res, nil
 		}})
 	require.NoError(t, c.Create(configMap("cm")))
-	d.AfterAction = func(fake.Event) error { return stop }
+	d.AfterAction = func(controller.Event) error { return stop }
 	require.ErrorIs(t, d.Settle(t.Context()), stop)
 	require.True(t, exists(c, newPod("one")))
 	require.False(t, exists(c, newPod("two")))

@@ -25,6 +25,7 @@ import (
 	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // referenceIn returns a step that references an object of an unpacked bundle.
@@ -275,7 +276,7 @@ func TestPublishedBundlesAreInstalledFromTheirImages(t *testing.T) {
 			c := World(t, append(monitoring(), cm, &v1alpha1.Subscription{
 				ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "sub"}, Spec: &v1alpha1.SubscriptionSpec{Package: b.Operator},
 			})...)
-			for _, one := range []fake.Controller{makers(Installs(o), installplan.Config{}), plans(installplan.Config{})} {
+			for _, one := range []controller.Controller{makers(Installs(o), installplan.Config{}), plans(installplan.Config{})} {
 				driven(t, c, 0, one)
 			}
 			p := onlyPlan(t, c)

@@ -21,6 +21,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // clockRounds is the number of calls of each manager until both converge while time stands still.
@@ -55,7 +56,7 @@ func TestManagersWithDifferentClocksConverge(t *testing.T) {
 			Cluster: c, Rounds: clockRounds, Ahead: rapid.SampledFrom(invariant.ClockPairs()).Draw(t, "clocks"),
 		}
 		for who := range clocks.Managers {
-			clocks.Managers[who] = []fake.Controller{makers(Installs(o, Operator("b")), config), unpackingAgain(config), sweeps(config)}
+			clocks.Managers[who] = []controller.Controller{makers(Installs(o, Operator("b")), config), unpackingAgain(config), sweeps(config)}
 		}
 		d := &fake.Driver{Cluster: c, Controllers: clocks.Managers[0]}
 		steps := interferences(c, func(duration time.Duration) { require.NoError(t, d.RunFor(context.Background(), duration)) })

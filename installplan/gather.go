@@ -133,12 +133,12 @@ func (g *gatherer) relatedPlans() olmcore.Observed[*v1alpha1.InstallPlan] {
 // subscriptions reads the Subscriptions of the namespace. If the Reader keeps an index, it reads only those that are
 // related to the plan.
 func (g *gatherer) subscriptions() {
-	keeper, ok := g.r.(olmcore.Indexer)
+	indexed, ok := g.r.(olmcore.IndexedReader)
 	if !ok {
 		g.in.Subscriptions = olmcore.Found(list[*v1alpha1.Subscription](g, g.plan.Namespace)...)
 		return
 	}
-	kept, _ := keeper.Index(olmcore.GVKOf(&v1alpha1.Subscription{}), g.plan.Namespace, "installplan", func() any {
+	kept, _ := indexed.Index(olmcore.GVKOf(&v1alpha1.Subscription{}), g.plan.Namespace, "installplan", func() any {
 		all, err := olmcore.List[*v1alpha1.Subscription](g.ctx, g.r, g.plan.Namespace, nil)
 		if err != nil {
 			g.err = cmp.Or(g.err, err)

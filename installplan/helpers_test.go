@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/yaml"
@@ -27,6 +28,7 @@ import (
 	"github.com/olmcore/olm/installplan/unpack"
 	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
@@ -107,15 +109,15 @@ func statusOf(in installplan.Input, r olmcore.Result) v1alpha1.InstallPlanStatus
 }
 
 // plans returns the controller of this package alone.
-func plans(config installplan.Config) fake.Controller {
+func plans(config installplan.Config) controller.Controller {
 	return plansWith(config, func(context.Context, olmcore.Reader, time.Time, *installplan.Outcome) error { return nil })
 }
 
 // plansWith returns the controller of this package, which also calls a function with each Outcome.
-func plansWith(config installplan.Config, besides func(context.Context, olmcore.Reader, time.Time, *installplan.Outcome) error) fake.Controller {
+func plansWith(config installplan.Config, besides func(context.Context, olmcore.Reader, time.Time, *installplan.Outcome) error) controller.Controller {
 	kind := v1alpha1.SchemeGroupVersion.WithKind("InstallPlan")
-	return fake.Controller{
-		Name: "installplan", Kind: kind.GroupKind(), Keys: fake.KeysOf(kind),
+	return controller.Controller{
+		Name: "installplan", Kinds: []schema.GroupVersionKind{kind},
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			in, err := installplan.Gather(ctx, r, key, config)
 			if err != nil {
@@ -132,7 +134,7 @@ func plansWith(config installplan.Config, besides func(context.Context, olmcore.
 }
 
 // driven runs controllers over a cluster for some time, or until they converge if the time is 0.
-func driven(t require.TestingT, c *fake.Cluster, d time.Duration, controllers ...fake.Controller) *fake.Driver {
+func driven(t require.TestingT, c *fake.Cluster, d time.Duration, controllers ...controller.Controller) *fake.Driver {
 	driver := &fake.Driver{Cluster: c, Controllers: controllers}
 	if d == 0 {
 		require.NoError(t, driver.Settle(context.Background()))
@@ -144,17 +146,17 @@ func driven(t require.TestingT, c *fake.Cluster, d time.Duration, controllers ..
 
 // makers returns a controller that creates plans of one resolution, and writes the references of its Subscriptions as
 // package subscription does.
-func makers(resolution func(subs []*v1alpha1.Subscription) olmcore.Resolution, config installplan.Config) fake.Controller {
+func makers(resolution func(subs []*v1alpha1.Subscription) olmcore.Resolution, config installplan.Config) controller.Controller {
 	return makersOf(config, func(ctx context.Context, r olmcore.Reader, namespace string) (olmcore.Resolution, error) {
 		subs, err := olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil)
 		return resolution(subs), err
 	})
 }
 
-func makersOf(config installplan.Config, resolve func(ctx context.Context, r olmcore.Reader, namespace string) (olmcore.Resolution, error)) fake.Controller {
+func makersOf(config installplan.Config, resolve func(ctx context.Context, r olmcore.Reader, namespace string) (olmcore.Resolution, error)) controller.Controller {
 	kind := v1alpha1.SchemeGroupVersion.WithKind("Subscription")
-	return fake.Controller{
-		Name: "maker", Kind: kind.GroupKind(), Keys: fake.NamespacesOf(kind),
+	return controller.Controller{
+		Name: "maker", Kinds: []schema.GroupVersionKind{kind}, KeysOf: controller.NamespaceKey,
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 			resolution, err := resolve(ctx, r, key.Namespace)
 			if err != nil {
@@ -234,7 +236,7 @@ func ran(name string) olmcore.LastResults {
 }
 
 // unpackingAgain returns the controller of plans that also unpacks lost bundles.
-func unpackingAgain(config installplan.Config) fake.Controller {
+func unpackingAgain(config installplan.Config) controller.Controller {
 	return plansWith(config, func(ctx context.Context, r olmcore.Reader, now time.Time, plan *installplan.Outcome) error {
 		for _, lookup := range plan.LostBundles {
 			in, err := unpack.Gather(ctx, r, NS, lookup, config)

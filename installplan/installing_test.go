@@ -28,6 +28,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // outage is a cluster whose Services are refused with an error while that is set.
@@ -41,7 +42,7 @@ func outage(t *testing.T) (*fake.Cluster, *error, func() *fake.Driver) {
 		return nil
 	}
 	return c, problem, func() *fake.Driver {
-		return &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(Installs(Rich()), Things), plans(Things)}}
+		return &fake.Driver{Cluster: c, Controllers: []controller.Controller{makers(Installs(Rich()), Things), plans(Things)}}
 	}
 }
 
@@ -653,7 +654,7 @@ func TestCompletePlanHasNoActions(t *testing.T) {
 	c := World(t, UserSubscription("rich"))
 	var held []bool
 	var completed string
-	watch := func(inner fake.Controller) fake.Controller {
+	watch := func(inner controller.Controller) controller.Controller {
 		reconcile := inner.Reconcile
 		inner.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			for _, p := range everyPlan(t, c) {

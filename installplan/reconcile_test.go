@@ -17,6 +17,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 func ref(p *v1alpha1.InstallPlan) olmcore.Ref { return olmcore.RefOf(p).Unversioned() }
@@ -583,7 +584,7 @@ func TestDeletedPlanDeletesItsBundle(t *testing.T) {
 				require.NoError(t, c.Create(twin))
 				require.NoError(t, c.UpdateStatus(twin))
 			}
-			d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(Things)}}
+			d := &fake.Driver{Cluster: c, Controllers: []controller.Controller{plans(Things)}}
 			c.Advance(25 * time.Hour)
 			require.NoError(t, fake.Edit(c, NS, p.Name, func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} }))
 			require.NoError(t, c.Delete(olmcore.RefOf(p).Unversioned()))

@@ -24,6 +24,7 @@ import (
 	"github.com/olmcore/olm/installplan/sweep"
 	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // TestOwnersOfAPlan checks the relations between plans and their Subscriptions in typical situations.
@@ -225,7 +226,7 @@ func TestReferencingSubscriptionBecomesAnOwner(t *testing.T) {
 		require.NoError(t, err)
 		Faults(t, c)
 		views := []*fake.View{c.View("one"), c.View("two")}
-		creators := []fake.Controller{
+		creators := []controller.Controller{
 			makers(Installs(Operator("a")), installplan.Config{}), makers(Installs(Operator("b")), installplan.Config{}), makers(Installs(Operator("a"), Operator("b")), installplan.Config{}),
 		}
 		for range rapid.IntRange(1, 12).Draw(t, "rounds") {
@@ -304,7 +305,7 @@ func TestSupersededPlanIsNotExecuted(t *testing.T) {
 			sub := UserSubscription("a")
 			sub.Spec.InstallPlanApproval = v1alpha1.ApprovalManual
 			c := World(t, sub)
-			run := func(controllers ...fake.Controller) {
+			run := func(controllers ...controller.Controller) {
 				d := &fake.Driver{Cluster: c, Controllers: controllers}
 				require.NoError(t, d.RunFor(t.Context(), time.Minute))
 			}

@@ -13,18 +13,18 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 
-	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/scenario"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/create"
 	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // TestScenarios runs the scenarios in testdata.
 func TestScenarios(t *testing.T) {
 	require.NoError(t, scenario.RunAll("testdata/*.txt", scenario.Config{
-		Controllers: []fake.Controller{makersOf(installplan.Config{}, wanted), plans(installplan.Config{})},
+		Controllers: []controller.Controller{makersOf(installplan.Config{}, wanted), plans(installplan.Config{})},
 		Commands: map[string]scenario.Command{
 			"creator": creator,
 			"owners":  owners,

@@ -26,6 +26,7 @@ import (
 	"github.com/olmcore/olm/installplan/sweep"
 	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // maxRounds is the number of calls until a plan converges: creation, references, steps, start, versions and
@@ -50,8 +51,8 @@ func lawWorld(objects ...olmcore.Object) invariant.World {
 		New: func() (*fake.Cluster, error) {
 			return NewWorld(append([]olmcore.Object{UserSubscription("rich")}, objects...)...)
 		},
-		Controllers: func(*fake.Cluster) []fake.Controller {
-			return []fake.Controller{makers(Installs(Rich()), Things), plans(Things)}
+		Controllers: func(*fake.Cluster) []controller.Controller {
+			return []controller.Controller{makers(Installs(Rich()), Things), plans(Things)}
 		},
 		Rounds: maxRounds,
 		Ignore: []invariant.Ignore{invariant.CreatedOrPresent()},
@@ -76,8 +77,8 @@ func TestNumberOfCallsDoesNotDependOnNumberOfSteps(t *testing.T) {
 		o.Bundle.Objects = append(o.Bundle.Objects, &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: Bare(fmt.Sprintf("c%d", i))})
 	}
 	w := lawWorld()
-	w.Controllers = func(*fake.Cluster) []fake.Controller {
-		return []fake.Controller{makers(Installs(o), Things), plans(Things)}
+	w.Controllers = func(*fake.Cluster) []controller.Controller {
+		return []controller.Controller{makers(Installs(o), Things), plans(Things)}
 	}
 	require.NoError(t, invariant.Settles(w))
 }
@@ -106,7 +107,7 @@ func TestUnmanagedObjectIsNotChanged(t *testing.T) {
 func TestDeletedPlanKeepsTheObjectsOfItsSteps(t *testing.T) {
 	for rounds := range maxRounds {
 		c := World(t, UserSubscription("rich"))
-		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(Installs(Rich()), Things), plans(Things)}}
+		d := &fake.Driver{Cluster: c, Controllers: []controller.Controller{makers(Installs(Rich()), Things), plans(Things)}}
 		for range rounds {
 			require.NoError(t, c.Settle())
 			_, err := d.Round(t.Context())
@@ -140,10 +141,12 @@ func TestTwoManagersCreateOnePlanWithAllOwners(t *testing.T) {
 		making := makers(Installs(Operator("a"), Operator("b")), installplan.Config{})
 		reconciling := plans(installplan.Config{})
 		owned := map[string]bool{}
-		run := func(controller fake.Controller, r olmcore.Reader) {
+		run := func(one controller.Controller, r olmcore.Reader) {
 			c.Faults().RestartController()
-			for _, key := range controller.Keys(r) {
-				result, err := controller.Reconcile(t.Context(), r, key, c.Now(), nil)
+			keys, err := one.Keys(t.Context(), r)
+			require.NoError(t, err)
+			for _, key := range keys {
+				result, err := one.Reconcile(t.Context(), r, key, c.Now(), nil)
 				if err == nil {
 					_ = olmcore.Run(t.Context(), c, result.Actions)
 				}
@@ -212,7 +215,7 @@ func TestFaultsDoNotChangeTheResult(t *testing.T) {
 		require.NoError(t, err)
 		Faults(t, c)
 		started := false
-		watch := func(controller fake.Controller) fake.Controller {
+		watch := func(controller controller.Controller) controller.Controller {
 			inner := controller.Reconcile
 			controller.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 				result, err := inner(ctx, r, key, now, last)
@@ -320,7 +323,7 @@ func TestPlansConvergeAfterUsersInterfere(t *testing.T) {
 		if Maybe(t, "from an image") {
 			o = image
 		}
-		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(Installs(o, Operator("b")), config), unpackingAgain(config), sweeps(config)}}
+		d := &fake.Driver{Cluster: c, Controllers: []controller.Controller{makers(Installs(o, Operator("b")), config), unpackingAgain(config), sweeps(config)}}
 		run := func(duration time.Duration) { require.NoError(t, d.RunFor(context.Background(), duration)) }
 		t.Repeat(interferences(c, run))
 
@@ -345,10 +348,10 @@ func TestPlansConvergeAfterUsersInterfere(t *testing.T) {
 }
 
 // sweeps returns the controller of package sweep.
-func sweeps(config installplan.Config) fake.Controller {
+func sweeps(config installplan.Config) controller.Controller {
 	kind := v1alpha1.SchemeGroupVersion.WithKind("Subscription")
-	return fake.Controller{
-		Name: "sweep", Kind: kind.GroupKind(), Keys: fake.NamespacesOf(kind),
+	return controller.Controller{
+		Name: "sweep", Kinds: []schema.GroupVersionKind{kind}, KeysOf: controller.NamespaceKey,
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 			in, err := sweep.Gather(ctx, r, key.Namespace, config)
 			if err != nil {
@@ -360,8 +363,8 @@ func sweeps(config installplan.Config) fake.Controller {
 	}
 }
 
-func controllers() []fake.Controller {
-	return []fake.Controller{makers(Installs(Rich()), Things), plans(Things), sweeps(Things)}
+func controllers() []controller.Controller {
+	return []controller.Controller{makers(Installs(Rich()), Things), plans(Things), sweeps(Things)}
 }
 
 // endState returns every object of a cluster without fields that differ between runs: numbers, times, and whether the
@@ -470,7 +473,9 @@ func TestInterruptedControllersReachTheSameState(t *testing.T) {
 				if !Maybe(t, "runs") {
 					continue
 				}
-				for _, key := range controller.Keys(view) {
+				keys, err := controller.Keys(t.Context(), view)
+				require.NoError(t, err)
+				for _, key := range keys {
 					name := controller.Name + key.String()
 					result, err := controller.Reconcile(t.Context(), view, key, c.Now(), memory[name])
 					if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -44,7 +45,7 @@ func TestManagersWithDifferentClocksConverge(t *testing.T) {
 			if in.Resolution != nil && rapid.Bool().Draw(t, "knows the answer") {
 				e.answers[ns] = in.Resolution
 			}
-			clocks.Managers[who] = []fake.Controller{e.controller()}
+			clocks.Managers[who] = []controller.Controller{e.controller()}
 		}
 		agree(t, &clocks)
 		passed += clocks.Passed
@@ -103,7 +104,7 @@ func TestManagersWithDifferentClocksConvergeAfterAnyHistory(t *testing.T) {
 			Cluster: p.c, Rounds: clockRounds, Ahead: rapid.SampledFrom(invariant.ClockPairs()).Draw(t, "clocks"),
 		}
 		for who, w := range p.workers {
-			clocks.Managers[who] = []fake.Controller{w.all[controllers.Subscription], w.all[controllers.Sweep]}
+			clocks.Managers[who] = []controller.Controller{w.all[controllers.Subscription], w.all[controllers.Sweep]}
 		}
 		agree(t, &clocks)
 		passed += clocks.Passed

@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -147,7 +148,7 @@ func TestTwoWorkersOnOneNamespaceCreateNoDuplicatePlans(t *testing.T) {
 		require.NoError(t, subscribe("manual", v1alpha1.ApprovalManual))
 		type worker struct {
 			olm   olm.OLM
-			all   []fake.Controller
+			all   []controller.Controller
 			cache olmcore.Reader
 		}
 		workers := [2]*worker{{}, {}}
@@ -165,9 +166,11 @@ func TestTwoWorkersOnOneNamespaceCreateNoDuplicatePlans(t *testing.T) {
 			}
 			read(w)
 		}
-		work := func(w *worker, controller fake.Controller) (writes int) {
-			for _, key := range controller.Keys(w.cache) {
-				result, err := controller.Reconcile(context.Background(), w.cache, key, c.Now(), nil)
+		work := func(w *worker, one controller.Controller) (writes int) {
+			keys, err := one.Keys(context.Background(), w.cache)
+			require.NoError(t, err)
+			for _, key := range keys {
+				result, err := one.Reconcile(context.Background(), w.cache, key, c.Now(), nil)
 				require.NoError(t, err)
 				writes += len(result.Actions)
 				_ = olmcore.Run(context.Background(), c, result.Actions) // what is refused is tried again

@@ -23,6 +23,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/health"
 )
@@ -252,7 +253,7 @@ func TestEveryWriteMayBeLostOrRepeated(t *testing.T) {
 					}
 					return c, c.Load(objects...)
 				},
-				Controllers: func(*fake.Cluster) []fake.Controller { return []fake.Controller{solving()} },
+				Controllers: func(*fake.Cluster) []controller.Controller { return []controller.Controller{solving()} },
 				Rounds:      rounds,
 			}
 			require.NoError(t, invariant.Settles(w))
@@ -263,7 +264,7 @@ func TestEveryWriteMayBeLostOrRepeated(t *testing.T) {
 }
 
 // solving returns a controller with a solver that gives etcd.v1 and the plan p to every Subscription without a version.
-func solving() fake.Controller {
+func solving() controller.Controller {
 	e := &embedder{forgetful: true}
 	e.reset()
 	c := e.controller()

@@ -13,11 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/scenario"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/audit"
 )
@@ -38,9 +40,9 @@ func (e *embedder) reset() {
 	e.answers, e.histories = map[string]*subscription.Resolved{}, map[types.UID]subscription.History{}
 }
 
-func (e *embedder) controller() fake.Controller {
-	return fake.Controller{
-		Name: "subscription", Kind: subscriptionKind.GroupKind(), Keys: fake.NamespacesOf(subscriptionKind), Reconcile: e.reconcile,
+func (e *embedder) controller() controller.Controller {
+	return controller.Controller{
+		Name: "subscription", Kinds: []schema.GroupVersionKind{subscriptionKind}, KeysOf: controller.NamespaceKey, Reconcile: e.reconcile,
 	}
 }
 
@@ -190,7 +192,7 @@ func (e *embedder) forget(w *scenario.World, _ []string, _ []byte) (string, erro
 func TestScenarios(t *testing.T) {
 	e := &embedder{}
 	require.NoError(t, scenario.RunAll("testdata/*.txt", scenario.Config{
-		Controllers: []fake.Controller{e.controller()},
+		Controllers: []controller.Controller{e.controller()},
 		Setup: func(w *scenario.World) error {
 			e.reset()
 			return w.Cluster.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "poke"}})

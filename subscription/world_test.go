@@ -22,6 +22,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -45,7 +46,7 @@ type reporter struct {
 	cache    *fake.View
 	synch    time.Time // when the cache was last brought to the present
 	olm      olm.OLM
-	all      map[string]fake.Controller
+	all      map[string]controller.Controller
 	reported map[types.UID][]*account
 	stale    bool // it lost its memory, and not yet the cache that it had then
 }
@@ -71,7 +72,8 @@ func newPast(t *rapid.T) *past {
 	require.NoError(t, p.c.Load(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "group"}}))
 	p.reinstalls = rapid.Bool().Draw(t, "reinstalls")
 	for i := range p.workers {
-		w := &reporter{cache: p.c.View(fmt.Sprint(i)), synch: p.c.Now(), all: map[string]fake.Controller{}, reported: map[types.UID][]*account{}}
+		w := &reporter{cache: p.c.View(fmt.Sprint(i)), synch: p.c.Now()}
+		w.all, w.reported = map[string]controller.Controller{}, map[types.UID][]*account{}
 		w.olm.Resolve, w.olm.Fingerprint, w.olm.Sweeps = p.resolve, p.fingerprint, true
 		w.olm.Subscription.ReinstallMissingCSV = p.reinstalls
 		w.olm.InstallPlan.DisableFinalizer = true
@@ -167,7 +169,9 @@ func (p *past) record() {
 // work runs one controller of a worker once, with the cache of the worker.
 func (p *past) work(w *reporter, controller string) (writes int) {
 	c := w.all[controller]
-	for _, key := range c.Keys(w.cache) {
+	keys, err := c.Keys(context.Background(), w.cache)
+	require.NoError(p.t, err)
+	for _, key := range keys {
 		result, err := c.Reconcile(context.Background(), w.cache, key, p.c.Now(), nil)
 		require.NoError(p.t, err)
 		if controller == controllers.Subscription {

@@ -10,13 +10,13 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/csv/copies"
-	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/fake/scenario"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 func TestScenarios(t *testing.T) {
 	o := &olm.OLM{Options: controllers.Options{Copies: copies.Config{ProtectedNamespaces: []string{"console"}}}}
-	all := slices.DeleteFunc(o.Controllers(), func(c fake.Controller) bool { return c.Name == controllers.Condition })
+	all := slices.DeleteFunc(o.Controllers(), func(c controller.Controller) bool { return c.Name == controllers.Condition })
 	require.NoError(t, scenario.RunAll("testdata/*.txt", scenario.Config{Controllers: all}))
 }

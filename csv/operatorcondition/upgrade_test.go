@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
@@ -66,7 +67,9 @@ func TestUpgradesDependOnConditionsAndOverrides(t *testing.T) {
 			speak(func(o *operatorsv2.OperatorCondition) { o.Spec.Conditions = c.operator })
 			require.NoError(t, driver.Settle(ctx))
 			if c.stale {
-				driver.Controllers = slices.DeleteFunc(driver.Controllers, func(c fake.Controller) bool { return c.Name == controllers.Condition })
+				driver.Controllers = slices.DeleteFunc(driver.Controllers, func(c controller.Controller) bool {
+					return c.Name == controllers.Condition
+				})
 				speak(func(o *operatorsv2.OperatorCondition) { o.Spec.Deployments = append(o.Spec.Deployments, "more") })
 			}
 			speak(func(o *operatorsv2.OperatorCondition) { o.Spec.Overrides = c.administrator })

@@ -16,12 +16,13 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // world returns a cluster with an operator that runs and has no OperatorCondition, and an OperatorCondition that a user
 // created. Then it calls change.
 func world(t *testing.T, change func(t *testing.T, c *fake.Cluster)) invariant.World {
-	all := func(name string, is bool) (kept []fake.Controller) {
+	all := func(name string, is bool) (kept []controller.Controller) {
 		for _, c := range new(olm.OLM).Controllers() {
 			if (c.Name == name) == is {
 				kept = append(kept, c)
@@ -44,7 +45,7 @@ func world(t *testing.T, change func(t *testing.T, c *fake.Cluster)) invariant.W
 			change(t, c)
 			return c, nil
 		},
-		Controllers: func(*fake.Cluster) []fake.Controller { return all(controllers.Condition, true) },
+		Controllers: func(*fake.Cluster) []controller.Controller { return all(controllers.Condition, true) },
 	}
 }
 

@@ -31,25 +31,24 @@ import (
 	"github.com/olmcore/olm/fake/scenario"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
 // rounds is the maximum number of rounds until a world converges.
 const rounds = 12
 
-type reconciler func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error)
-
-func controller(name string, kind schema.GroupVersionKind, reconcile reconciler) fake.Controller {
-	return fake.Controller{Name: name, Kind: kind.GroupKind(), Keys: fake.KeysOf(kind), Reconcile: reconcile}
+func controllerFor(name string, kind schema.GroupVersionKind, reconcile controller.ReconcileFunc) controller.Controller {
+	return controller.Controller{Name: name, Kinds: []schema.GroupVersionKind{kind}, Reconcile: reconcile}
 }
 
 // controllers returns the controllers of OperatorGroups, ClusterServiceVersions and copies, and the one of this
 // package.
-func controllers() []fake.Controller {
+func controllers() []controller.Controller {
 	versions := v1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersion")
 	checkpoints := map[types.NamespacedName]*olmcore.Checkpoint{}
-	return []fake.Controller{
-		controller("group", operatorsv1.GroupVersion.WithKind("OperatorGroup"), func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
+	return []controller.Controller{
+		controllerFor("group", operatorsv1.GroupVersion.WithKind("OperatorGroup"), func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 			in, err := operatorgroup.Gather(ctx, r, key)
 			if err != nil {
 				return olmcore.Result{}, err
@@ -58,7 +57,7 @@ func controllers() []fake.Controller {
 			out, err := operatorgroup.Reconcile(in)
 			return out.Result, err
 		}),
-		controller("csv", versions, func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+		controllerFor("csv", versions, func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			in, err := csv.Gather(ctx, r, key, csv.Config{})
 			if err != nil {
 				return olmcore.Result{}, err
@@ -68,10 +67,7 @@ func controllers() []fake.Controller {
 			return out.Result, err
 		}),
 		{
-			Name: "copies", Kind: versions.GroupKind(),
-			Keys: func(r olmcore.Reader) []types.NamespacedName {
-				return slices.DeleteFunc(fake.KeysOf(versions)(r), func(k types.NamespacedName) bool { return k.Namespace != key.Namespace })
-			},
+			Name: "copies", Kinds: []schema.GroupVersionKind{versions}, Namespaces: []string{key.Namespace},
 			Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 				in, err := copies.Gather(ctx, r, key, copies.Config{})
 				if err != nil {
@@ -82,7 +78,7 @@ func controllers() []fake.Controller {
 				return out.Result, err
 			},
 		},
-		controller("permissions", versions, func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+		controllerFor("permissions", versions, func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			in, err := permissions.Gather(ctx, r, key)
 			if err != nil {
 				return olmcore.Result{}, err
@@ -183,7 +179,7 @@ func TestConvergenceDespiteLostWrites(t *testing.T) {
 					d := &fake.Driver{Cluster: c, Controllers: controllers()}
 					return c, world.prepare(c, func() error { return d.Settle(context.Background()) })
 				},
-				Controllers: func(*fake.Cluster) []fake.Controller { return controllers() },
+				Controllers: func(*fake.Cluster) []controller.Controller { return controllers() },
 				Ignore: []invariant.Ignore{{ // the number of phase changes differs between runs
 					Kind: schema.GroupKind{Group: v1alpha1.GroupName, Kind: v1alpha1.ClusterServiceVersionKind}, Path: []string{"status", "conditions"},
 				}},

@@ -62,7 +62,9 @@ func TestTheTableSaysWhoReadsAKind(t *testing.T) {
 		o := olm.OLM{Options: controllers.Options{KubernetesVersion: newestKubernetes, Sweeps: true, Operators: true}}
 		for _, c := range o.Controllers() {
 			require.Contains(t, packages, c.Name)
-			for _, key := range c.Keys(cluster) {
+			keys, err := c.Keys(t.Context(), cluster)
+			require.NoError(t, err)
+			for _, key := range keys {
 				s := spy{cluster, map[schema.GroupVersionKind]bool{}}
 				_, err := c.Reconcile(t.Context(), s, key, clock, nil)
 				require.NoError(t, err)

@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
@@ -160,9 +160,9 @@ func (in Input) gains(p *v1alpha1.InstallPlan) (unread []string) {
 }
 
 // Controller returns the controller, for whatever runs the library's.
-func Controller() controllers.Controller {
+func Controller() controller.Controller {
 	keyOf := func(o olmcore.Object) []types.NamespacedName { return []types.NamespacedName{{Name: o.GetName()}} }
-	return controllers.Controller{
+	return controller.Controller{
 		Name: "maintenancewindow", Kinds: []schema.GroupVersionKind{Kind}, KeysOf: keyOf, Reconcile: gather,
 		Affected: func(o olmcore.Object) []types.NamespacedName {
 			if olmcore.GVKOf(o) == Kind {

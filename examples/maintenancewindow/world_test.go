@@ -19,12 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 
-	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/examples/maintenancewindow"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/chaos"
 	"github.com/olmcore/olm/fake/gen/walk"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
@@ -53,7 +53,7 @@ func newWorld(t require.TestingT, s chaos.Setting) *world {
 		Setting: s,
 		Objects: append(definition(t), named("halves", spec{"schedule": "0,30 * * * *", "duration": "10m", "namespaces": []any{"ops", "db"}}),
 			named("quarters", spec{"schedule": "15 * * * *", "timeZone": "Europe/Berlin", "duration": "20m", "namespaces": []any{"operators", "platform"}})),
-		Controllers: func() []controllers.Controller { return []controllers.Controller{maintenancewindow.Controller()} },
+		Controllers: func() []controller.Controller { return []controller.Controller{maintenancewindow.Controller()} },
 		AfterAction: w.afterAction,
 		Steps: []chaos.Step{
 			{Name: "a person edits a plan", Weight: 20, Do: editPlan},
@@ -72,8 +72,8 @@ func named(name string, s spec) olmcore.Object {
 	return u
 }
 
-// afterAction looks at each approval of the controller with rules of its own.
-func (w *world) afterAction(h *chaos.History, e fake.Event) error {
+// afterAction checks each approval of the controller by rules that are written independently of it.
+func (w *world) afterAction(e controller.Event) error {
 	if s, is := e.Action.(olmcore.UpdateStatus); is && e.Controller == "maintenancewindow" && strings.Contains(fmt.Sprint(s.After), maintenancewindow.ReasonGainsPermissions) {
 		w.held++
 	}
@@ -91,7 +91,7 @@ func (w *world) afterAction(h *chaos.History, e fake.Event) error {
 		return fmt.Errorf("approved %s/%s outside of its window, at %s", p.Namespace, p.Name, e.At)
 	case update.Target.ResourceVersion == "" || update.Target.UID != p.UID:
 		return fmt.Errorf("approved %s/%s, whatever it had become", p.Namespace, p.Name)
-	case !w.allows() && gainsPods(h.Cluster, p):
+	case !w.allows() && gainsPods(w.Cluster, p):
 		return fmt.Errorf("approved %s/%s, which gains permissions: %v", p.Namespace, p.Name, p.Spec.ClusterServiceVersionNames)
 	}
 	return nil

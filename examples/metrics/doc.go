@@ -5,8 +5,8 @@
 // what OLM cannot tell.
 //
 //	controllers.Options ──> New ──> Metrics, a prometheus.Collector
-//	                                  ^  ^
-//	controllers.Report  ──> Told ─────┘  └───── Read <── olmcore.Reader, such as a manager's cache
+//	                                    ^  ^
+//	controller.Report ──> OnReport ─────┘  └───── Read <── olmcore.Reader, such as a manager's cache
 //
 // What is, is read and assessed when it is asked for; what happens is counted as the controllers report it. [Families]
 // is the table of all metrics, README.md the same to read.

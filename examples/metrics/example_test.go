@@ -26,7 +26,7 @@ func ExampleNew() {
 		panic(err)
 	}
 	m := metrics.New(&controllers.Options{})
-	m.Read(snapshot) // a manager's cache; each controllers.Runner gets m.Told
+	m.Read(snapshot) // a manager's cache; each controller.Runner gets m.OnReport
 	exposed := prometheus.NewRegistry()
 	exposed.MustRegister(m)
 	families, err := exposed.Gather()

@@ -15,9 +15,10 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/controllers"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -95,7 +96,7 @@ func requestName(request any) string {
 		return "connect"
 	case v1alpha1.BundleLookup:
 		return "unpack"
-	case certificate.Request:
+	case serving.Request:
 		return "certificate"
 	case installplan.SchemaChange:
 		return "judge"
@@ -105,7 +106,7 @@ func requestName(request any) string {
 	return "other"
 }
 
-func (h *happened) told(report controllers.Report) {
+func (h *happened) told(report controller.Report) {
 	became := became(report)
 	for _, a := range report.Result.Actions {
 		verb, target, _ := a.Describe()
@@ -128,13 +129,13 @@ func (h *happened) told(report controllers.Report) {
 	}
 }
 
-func became(report controllers.Report) olmcore.LastResults {
+func became(report controller.Report) olmcore.LastResults {
 	return olmcore.LastResultsOf(nil, report.Result.Actions, report.Err, time.Time{})
 }
 
 // written reports whether what a report says of an object stands: there was nothing to write about it, or it was
 // written.
-func written(report controllers.Report, became olmcore.LastResults, target olmcore.Ref) bool {
+func written(report controller.Report, became olmcore.LastResults, target olmcore.Ref) bool {
 	if last, ran := became[target.Key()]; ran {
 		return last.Class == olmcore.ClassNone
 	}

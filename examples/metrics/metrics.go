@@ -12,6 +12,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // Defaults.
@@ -65,8 +66,8 @@ func (m *Metrics) Read(r olmcore.Reader) {
 	m.reader.Store(&r)
 }
 
-// Told takes in what a reconcile came to: a value for controllers.Runner's Told.
-func (m *Metrics) Told(report controllers.Report) {
+// OnReport counts what a reconcile did. It is a value for OnReport of controller.Runner.
+func (m *Metrics) OnReport(report controller.Report) {
 	m.happened.told(report)
 	m.syncs.told(report)
 }
@@ -74,7 +75,7 @@ func (m *Metrics) Told(report controllers.Report) {
 // HandleWarningHeaderWithContext takes in a warning of the API server. It makes Metrics a
 // rest.WarningHandlerWithContext of client-go; what is not about an InstallPlan's work is left out.
 func (m *Metrics) HandleWarningHeaderWithContext(ctx context.Context, code int, _, _ string) {
-	if code == miscellaneous && controllers.From(ctx) == controllers.InstallPlan {
+	if code == miscellaneous && controller.From(ctx) == controllers.InstallPlan {
 		m.happened.warnings.Inc()
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/olmcore/olm/examples/metrics"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -377,19 +378,19 @@ func TestWhatFailedIsNotCountedAsDone(t *testing.T) {
 	target := olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Namespace: "ops", Name: "x"}
 	object := versionNamed("ops", "x")
 	action := olmcore.UpdateStatus{Target: target, Before: object, After: object}
-	report := controllers.Report{Controller: controllers.CSV, Result: olmcore.Result{
+	report := controller.Report{Controller: controllers.CSV, Result: olmcore.Result{
 		Actions:     []olmcore.Action{action},
 		Transitions: []olmcore.Transition{{Target: target, Type: "Phase", From: "Succeeded", To: "Replacing", Certainty: olmcore.CertaintyObserved}},
 	}}
 	before := samplesOf(t, w.registry)
 	report.Err = &olmcore.ActionError{Action: action, Err: errors.New("no connection")}
-	w.metrics.Told(report)
+	w.metrics.OnReport(report)
 	failed := samplesOf(t, w.registry)
 	require.Equal(t, before["csv_upgrade_count"], failed["csv_upgrade_count"])
 	require.Empty(t, of(failed, "olm_transitions_total"))
 	require.Equal(t, map[string]float64{"class=Transient,controller=csv": 1}, of(failed, "olm_action_errors_total"))
 	report.Err = nil
-	w.metrics.Told(report)
+	w.metrics.OnReport(report)
 	done := samplesOf(t, w.registry)
 	require.Equal(t, 1.0, done["csv_upgrade_count"])
 	require.Equal(t, map[string]float64{"certainty=Observed,kind=ClusterServiceVersion,to=Replacing,type=Phase": 1}, of(done, "olm_transitions_total"))

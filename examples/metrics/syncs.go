@@ -12,6 +12,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // syncs is behind OLM's subscription_sync_total, whose labels say nothing of namespaces: Subscriptions with equal
@@ -35,7 +36,7 @@ func newSyncs() syncs {
 	return syncs{writes: newTally(), counted: map[types.UID]counted{}, totals: map[syncOf]float64{}}
 }
 
-func (y *syncs) told(report controllers.Report) {
+func (y *syncs) told(report controller.Report) {
 	if report.Controller != controllers.Subscription {
 		return
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/olmcore/olm/fake/olm"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -34,7 +35,7 @@ type world struct {
 	metrics  *metrics.Metrics
 	registry *prometheus.Registry
 	set      *controllers.Set
-	runners  []*controllers.Runner
+	runners  []*controller.Runner
 	content  *controllers.Catalogs
 }
 
@@ -53,7 +54,7 @@ func newWorld(t require.TestingT) *world {
 	w.set = controllers.New(&o.Options)
 	w.runners = w.set.Runners(w.Cluster, w.Cluster)
 	for _, r := range w.runners {
-		r.Told = w.metrics.Told
+		r.OnReport = w.metrics.OnReport
 	}
 	require.NoError(t, w.Node("a").Create(nil))
 	require.NoError(t, w.Node("b").Create(nil))
@@ -161,7 +162,7 @@ func (w *world) run(t require.TestingT, d time.Duration) {
 		for range 20 {
 			before := w.ResourceVersion()
 			require.NoError(t, w.Settle())
-			if err := controllers.Pass(w.context(), w.runners, w.Now); err != nil {
+			if err := controller.Pass(w.context(), w.runners, w.Now); err != nil {
 				t.Errorf("%v", err)
 				t.FailNow()
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 	"github.com/olmcore/olm/subscription/resolution"
 )
@@ -112,14 +113,14 @@ type chain struct {
 }
 
 // chainOf returns the zero chain for what is no transition, or no news.
-func chainOf(e fake.Event) chain {
+func chainOf(e controller.Event) chain {
 	if e.Transition == nil || e.Transition.Type == "Connection" {
 		return chain{}
 	}
 	return chain{e.At, e.Transition.Target.Key(), strings.ToLower(e.Transition.Type)}
 }
 
-func (c chain) text(events []fake.Event) string {
+func (c chain) text(events []controller.Event) string {
 	text := ""
 	for _, e := range events {
 		if chainOf(e) != c {

@@ -31,6 +31,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/examples/registry"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/resolution"
 )
@@ -73,7 +74,7 @@ func newWorld(t testing.TB, o registry.Options) *world {
 	ctx, stop := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		options.Watch(ctx, func(change controllers.Change) {
+		options.Watch(ctx, func(change controller.Change) {
 			if change.New.GetName() == "community" && change.Old == change.New {
 				select {
 				case w.woken <- struct{}{}:

@@ -26,6 +26,7 @@ import (
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -176,7 +177,7 @@ func (c *Clients) pending() bool {
 }
 
 // Watch is a value for controllers.Options.Watch.
-func (c *Clients) Watch(ctx context.Context, changed func(controllers.Change)) {
+func (c *Clients) Watch(ctx context.Context, changed func(controller.Change)) {
 	w := c.watcher()
 	defer c.forget(w)
 	for {
@@ -188,7 +189,7 @@ func (c *Clients) Watch(ctx context.Context, changed func(controllers.Change)) {
 		for key := range w.take() {
 			// Its generation is the same before and after: nothing but the client changed.
 			source := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-			changed(controllers.Change{Old: source, New: source, At: time.Now()})
+			changed(controller.Change{Old: source, New: source, At: time.Now()})
 		}
 	}
 }

@@ -17,21 +17,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/chaos"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 const labelled = "example.com/seen"
 
 // labeller is a controller of a user: it labels every Subscription.
-func labeller() []controllers.Controller {
+func labeller() []controller.Controller {
 	kind := v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind)
 	keysOf := func(o olmcore.Object) []types.NamespacedName {
 		return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: o.GetName()}}
 	}
-	return []controllers.Controller{{
+	return []controller.Controller{{
 		Name: "labels", Kinds: []schema.GroupVersionKind{kind}, KeysOf: keysOf,
 		Affected: func(o olmcore.Object) []types.NamespacedName {
 			if olmcore.GVKOf(o) == kind {
@@ -68,11 +68,11 @@ func TestAHistoryRunsControllersOfItsUser(t *testing.T) {
 	h := chaos.New(chaos.Options{
 		Setting: chaos.Setting{Approves: true},
 		Objects: []olmcore.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "mine", Name: "settings"}}},
-		Controllers: func() []controllers.Controller {
+		Controllers: func() []controller.Controller {
 			starts++
 			return labeller()
 		},
-		AfterAction: func(_ *chaos.History, e fake.Event) error {
+		AfterAction: func(e controller.Event) error {
 			if e.Controller == "labels" && e.Err == nil {
 				_, target, _ := e.Action.Describe()
 				require.Equal(t, target.Name, e.Key.Name)
@@ -103,7 +103,7 @@ func TestAHistoryEndsWithWhatMustNeverBe(t *testing.T) {
 			}
 			return nil
 		}},
-		"a write": {AfterAction: func(*chaos.History, fake.Event) error { return never }},
+		"a write": {AfterAction: func(controller.Event) error { return never }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.Tells = true

@@ -9,8 +9,8 @@
 //	h := chaos.New(chaos.Options{
 //		Setting:     chaos.Setting{Approves: true, Deletes: true},
 //		Objects:     myCRDs,
-//		Controllers: func() []controllers.Controller { return []controllers.Controller{mine()} }, // anew for each process
-//		AfterAction: func(h *chaos.History, e fake.Event) error { return allowed(h.Cluster, e) },
+//		Controllers: func() []controller.Controller { return []controller.Controller{mine()} }, // anew for each process
+//		AfterAction: func(e controller.Event) error { return allowed(e) },
 //	})
 //	steps := chaos.Steps(h.Options)
 //	for range 1000 {

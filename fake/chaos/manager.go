@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // manager is one process that runs all controllers: with a cache of its own, which is stale until it is synced, a queue
@@ -26,7 +27,7 @@ type manager struct {
 	history *History
 	name    string
 	set     *controllers.Set
-	runners []*controllers.Runner
+	runners []*controller.Runner
 	view    *fake.View
 
 	queue  []item
@@ -46,7 +47,6 @@ type manager struct {
 	frozen map[schema.GroupKind]time.Time
 	// current is when the cache was seen to be up to date the last time.
 	current time.Time
-	at      item // what is worked on
 }
 
 // item is one key of one of a manager's controllers.
@@ -85,6 +85,7 @@ func (m *manager) start() {
 	m.runners = m.set.Runners(m.view, m)
 	for _, r := range m.runners {
 		r.Cached = func(schema.GroupVersionKind, string) bool { return true }
+		r.AfterAction = m.afterAction
 	}
 	m.catalogs.Content[catalogKey] = h.content
 	m.queue, m.queued, m.timers, m.fails = nil, map[item]bool{}, map[item]time.Time{}, map[item]int{}
@@ -116,7 +117,7 @@ func (m *manager) watch(old, next olmcore.Object) {
 	if m.down {
 		return
 	}
-	change := controllers.Change{Old: old, New: next, At: m.now()}
+	change := controller.Change{Old: old, New: next, At: m.now()}
 	if next == nil {
 		change.New, change.Deleted = old, true
 	}
@@ -189,7 +190,6 @@ func (m *manager) work(pick func(n int) int) {
 			h.say("  manager %d: %s %s: again at %s", h.number(m), m.runners[it.runner].Name, it.key, m.timers[it])
 		}()
 	}
-	m.at = it
 	again, err := m.runners[it.runner].Run(context.Background(), it.key, m.now())
 	switch {
 	case m.crashed:
@@ -251,10 +251,16 @@ func (m *manager) Do(ctx context.Context, a olmcore.Action) error {
 		h.Figures.Effects++
 	}
 	h.note(m, a, err)
-	if after := h.Options.AfterAction; after != nil {
-		h.must(after(h, fake.Event{At: m.now(), Controller: m.runners[m.at.runner].Name, Key: m.at.key, Action: a, Err: err}))
-	}
 	return err
+}
+
+// afterAction calls Options.AfterAction, unless the write was lost in a crash of the manager. An error ends the
+// history, and not the reconcile.
+func (m *manager) afterAction(e controller.Event) error {
+	if m.history.Options.AfterAction != nil && !errors.Is(e.Err, fake.ErrCrashed) {
+		m.history.must(m.history.Options.AfterAction(e))
+	}
+	return nil
 }
 
 func (m *manager) fault() fake.FaultMode {

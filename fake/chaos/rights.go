@@ -16,24 +16,27 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
-// verbOf is what the API server calls what an adapter does with an action.
+// verbOf returns the verb of RBAC for each Verb.
 var verbOf = map[olmcore.Verb]string{
 	olmcore.VerbCreate: "create", olmcore.VerbUpdate: "patch", olmcore.VerbUpdateStatus: "patch", olmcore.VerbDelete: "delete",
 }
 
-// withinRights makes a controller tell what it reads and writes without having the right to: that of its row alone, so
-// that no controller lives on those of another; and by which labels it looks for objects where no index answers. Custom
-// resources, which an administrator allows, do not count.
-func withinRights(o controllers.Options, c *controllers.Controller, tell func(error)) {
+// withinRights makes a controller report reads and writes that its own rights do not allow, so that it does not depend
+// on the rights of another controller. It also reports selectors for which there is no index. Custom resources do not
+// count, as an administrator grants the rights to them.
+func withinRights(o controllers.Options, c *controller.Controller, tell func(error)) {
 	reconcile, allowed := c.Reconcile, rightsOf(o, c.Name)
 	check := func(verb string, gvk schema.GroupVersionKind, subresource string) {
 		if kind, known := olmcore.KindOf(gvk.GroupKind()); known && !allowed(verb, kind.Group, kind.Plural+subresource) {
 			tell(fmt.Errorf("%s has no right to %s %s%s", c.Name, verb, kind.Resource(), subresource))
 		}
 	}
-	c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+	c.Reconcile = func(
+		ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults,
+	) (olmcore.Result, error) {
 		result, err := reconcile(ctx, checkedReader{r, check, tell}, key, now, last)
 		for _, a := range result.Actions {
 			verb, target, _ := a.Describe()
@@ -50,7 +53,7 @@ func withinRights(o controllers.Options, c *controllers.Controller, tell func(er
 	}
 }
 
-// rightsOf returns the test whether some controllers may do something with resources of a group.
+// rightsOf returns a function that reports whether some controllers may use a verb on a resource.
 func rightsOf(o controllers.Options, only ...string) func(verb, group, resource string) bool {
 	rights := o.Rights(only...)
 	rules := slices.Concat(rights.Cluster, rights.Namespace)

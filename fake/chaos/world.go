@@ -28,6 +28,7 @@ import (
 	"github.com/olmcore/olm/fake/internal/operators"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -104,7 +105,7 @@ type Options struct {
 	Objects []olmcore.Object
 	// Controllers run in each manager beside OLM's, with its cache, its clock, its faults and its restarts: it is called
 	// whenever a manager starts, and what the controllers remember goes with them.
-	Controllers func() []controllers.Controller
+	Controllers func() []controller.Controller
 	// Steps happen besides those of this package.
 	Steps []Step
 	// Check is called after each step, and at every instant of Heal and RunFor: what must never be. An error ends the
@@ -112,7 +113,7 @@ type Options struct {
 	Check func(h *History) error
 	// AfterAction is called after each write of a manager, done or failed, with the time on the manager's clock. An error
 	// ends the history.
-	AfterAction func(h *History, e fake.Event) error
+	AfterAction func(controller.Event) error
 	// Figures count what happens; several histories may share them. nil: they have their own.
 	Figures *Figures
 	// Tells: what happened is kept for Story.
@@ -386,7 +387,7 @@ func (h *History) Story() []string {
 	m := h.managers[0]
 	m.start()
 	for _, r := range m.runners {
-		r.Told = func(report controllers.Report) { lines = append(lines, "a new manager: "+report.String()) }
+		r.OnReport = func(report controller.Report) { lines = append(lines, "a new manager: "+report.String()) }
 	}
 	for len(m.queue) > 0 {
 		m.work(func(int) int { return 0 })

@@ -12,13 +12,13 @@ import (
 	"unicode"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // ClockPairs returns how far the clocks of two managers are ahead of that of the API server. No two of the three clocks
@@ -33,7 +33,7 @@ func ClockPairs() [][2]time.Duration {
 type TwoClocks struct {
 	Cluster *fake.Cluster
 	// Managers contains the controllers of each manager, which must have its own memory.
-	Managers [2][]fake.Controller
+	Managers [2][]controller.Controller
 	// Ahead is how far the clock of each manager is ahead of that of the cluster.
 	Ahead [2]time.Duration
 	// Rounds is the number of turns of each manager after which both must be at rest.
@@ -41,7 +41,7 @@ type TwoClocks struct {
 	// Passed counts the deadlines that only the faster clock had passed. Zero means that the test exercised no clock.
 	Passed int
 
-	memory [2]map[string]olmcore.LastResults
+	runners [2][]*controller.Runner
 	// states are the states of each object in the order in which the managers wrote them. restored counts how often a
 	// manager wrote a state of its own again that the other one had replaced.
 	states   map[stateKey][]written
@@ -114,27 +114,22 @@ func (c *TwoClocks) agree(ctx context.Context) error {
 
 // turn lets a manager reconcile everything once, and returns its successful writes.
 func (c *TwoClocks) turn(ctx context.Context, who int) (wrote []olmcore.Action, err error) {
-	if c.memory[who] == nil {
-		c.memory[who] = map[string]olmcore.LastResults{}
-	}
 	behind := max(c.Ahead[0], c.Ahead[1]) - c.Ahead[who]
-	for _, controller := range c.Managers[who] {
-		for _, key := range controller.Keys(c.Cluster) {
-			now, name := c.Cluster.Now().Add(c.Ahead[who]), controller.Name+" "+key.String()
-			last := c.memory[who][name]
-			result, err := controller.Reconcile(ctx, c.Cluster, key, now, last)
-			if apierrors.IsNotFound(err) {
-				continue
-			}
+	for index := range c.Managers[who] {
+		r := c.runner(who, index)
+		keys, err := r.Keys(ctx, c.Cluster)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		for _, key := range keys {
+			report, err := r.RunOnce(ctx, key, c.Cluster.Now().Add(c.Ahead[who]))
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
+				return nil, fmt.Errorf("%s %s: %w", r.Name, key, err)
 			}
-			if result.RequeueAfter > 0 && result.RequeueAfter <= behind {
+			if report.Result.RequeueAfter > 0 && report.Result.RequeueAfter <= behind {
 				c.Passed++
 			}
-			last, _ = olmcore.RunResult(ctx, c.Cluster, result, last, now) // the failures are in the last results
-			c.memory[who][name] = last
-			for _, action := range succeeded(result.Actions, last) {
+			for _, action := range succeeded(report) {
 				wrote = append(wrote, action)
 				if err := c.contradicts(who, action); err != nil {
 					return nil, err
@@ -145,7 +140,17 @@ func (c *TwoClocks) turn(ctx context.Context, who int) (wrote []olmcore.Action, 
 	return wrote, nil
 }
 
-// RunFor lets time go on in small steps, and lets both managers come to rest after each. They may not replace each
+// runner returns the Runner of a controller of a manager.
+func (c *TwoClocks) runner(who, index int) *controller.Runner {
+	if index >= len(c.runners[who]) {
+		c.runners[who] = append(c.runners[who], &controller.Runner{Reader: c.Cluster, Executor: c.Cluster})
+	}
+	r := c.runners[who][index]
+	r.Controller = c.Managers[who][index]
+	return r
+}
+
+// RunFor moves the clock in small steps, and both managers come to rest after each step. They may not replace each
 // other's states of an object in turn, whatever the number of these states. A state that names another object may
 // return when the status of that object has changed.
 func (c *TwoClocks) RunFor(ctx context.Context, d, step time.Duration) error {
@@ -276,8 +281,9 @@ func stateAfter(action olmcore.Action) string {
 }
 
 // succeeded returns the actions that the API server did not reject.
-func succeeded(actions []olmcore.Action, results olmcore.LastResults) (list []olmcore.Action) {
-	for _, action := range actions {
+func succeeded(report controller.Report) (list []olmcore.Action) {
+	results := olmcore.LastResultsOf(nil, report.Result.Actions, report.Err, time.Time{})
+	for _, action := range report.Result.Actions {
 		_, target, _ := action.Describe()
 		if last, ran := results[target.Key()]; ran && last.Class == olmcore.ClassNone {
 			list = append(list, action)

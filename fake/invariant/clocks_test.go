@@ -15,17 +15,15 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // writer returns a manager that writes the states of a list into an object, one whenever the clock has moved on. An
 // empty state writes nothing.
-func writer(object olmcore.Object, states []string, write func(olmcore.Object, string)) fake.Controller {
+func writer(object olmcore.Object, states []string, write func(olmcore.Object, string)) controller.Controller {
 	turn, last := 0, time.Time{}
-	return fake.Controller{
-		Name: "writer", Kind: olmcore.RefOf(object).GVK().GroupKind(),
-		Keys: func(olmcore.Reader) []types.NamespacedName {
-			return []types.NamespacedName{{Namespace: "ops", Name: object.GetName()}}
-		},
+	return controller.Controller{
+		Name: "writer", Always: []types.NamespacedName{{Namespace: "ops", Name: object.GetName()}},
 		Reconcile: func(
 			ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults,
 		) (olmcore.Result, error) {
@@ -90,7 +88,7 @@ func TestTwoClocksFindsStatesThatAreRestored(t *testing.T) {
 				c := fake.NewCluster(time.Unix(1_800_000_000, 0))
 				c.AutoCreateNamespaces = true
 				require.NoError(t, c.Create(of.object.DeepCopyObject().(olmcore.Object)))
-				clocks := invariant.TwoClocks{Cluster: c, Rounds: 4, Managers: [2][]fake.Controller{
+				clocks := invariant.TwoClocks{Cluster: c, Rounds: 4, Managers: [2][]controller.Controller{
 					{writer(of.object, tc.first, of.write)}, {writer(of.object, tc.second, of.write)},
 				}}
 				err := clocks.RunFor(t.Context(), 10*time.Second, time.Second)
@@ -112,7 +110,7 @@ func TestTwoClocksAllowsAStateThatAUserRestored(t *testing.T) {
 		c := fake.NewCluster(time.Unix(1_800_000_000, 0))
 		c.AutoCreateNamespaces = true
 		require.NoError(t, c.Create(plan.DeepCopy()))
-		clocks := invariant.TwoClocks{Cluster: c, Rounds: 4, Managers: [2][]fake.Controller{
+		clocks := invariant.TwoClocks{Cluster: c, Rounds: 4, Managers: [2][]controller.Controller{
 			{writer(plan, []string{"a", "", "a"}, write)}, {writer(plan, []string{"", "b", ""}, write)},
 		}}
 		require.NoError(t, clocks.Agree(t.Context()))
@@ -169,7 +167,7 @@ func TestTwoClocksAllowsAStateThatFollowsAnotherObject(t *testing.T) {
 			require.NoError(t, c.Create(plan("a"), plan("b")))
 			clocks := invariant.TwoClocks{Cluster: c, Rounds: 4}
 			for i, m := range []manager{tc.first, tc.second} {
-				clocks.Managers[i] = []fake.Controller{writer(plan("a"), m.a, write), writer(plan("b"), m.b, write)}
+				clocks.Managers[i] = []controller.Controller{writer(plan("a"), m.a, write), writer(plan("b"), m.b, write)}
 				clocks.Managers[i][1].Name = "writer of b"
 			}
 			err := clocks.RunFor(t.Context(), 10*time.Second, time.Second)
@@ -193,7 +191,7 @@ func TestTwoClocksComparesVersionsWithoutTheirHistory(t *testing.T) {
 	c := fake.NewCluster(time.Unix(1_800_000_000, 0))
 	c.AutoCreateNamespaces = true
 	require.NoError(t, c.Create(version.DeepCopy()))
-	clocks := invariant.TwoClocks{Cluster: c, Rounds: 4, Managers: [2][]fake.Controller{
+	clocks := invariant.TwoClocks{Cluster: c, Rounds: 4, Managers: [2][]controller.Controller{
 		{writer(version, []string{"a", "a"}, write)}, {writer(version, []string{"b"}, write)},
 	}}
 	err := clocks.RunFor(t.Context(), 10*time.Second, time.Second)
@@ -220,7 +218,7 @@ func TestTwoClocksKeepsLastResultsWhileAManagerWaits(t *testing.T) {
 		result.RequeueAfter = time.Minute
 		return result, err
 	}
-	clocks := invariant.TwoClocks{Cluster: c, Rounds: 4, Managers: [2][]fake.Controller{{manager}, {}}}
+	clocks := invariant.TwoClocks{Cluster: c, Rounds: 4, Managers: [2][]controller.Controller{{manager}, {}}}
 	require.NoError(t, clocks.RunFor(t.Context(), 2*time.Second, time.Second))
 	require.Equal(t, []bool{false, true, true, true}, known)
 }

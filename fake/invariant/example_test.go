@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // One input shows six laws of a reconcile function: the same answer each time, in any order of lists, at any time of
@@ -66,7 +67,7 @@ func ExampleSettles() {
 				Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "example.com/catalog:v1"},
 			}))
 		},
-		Controllers: func(*fake.Cluster) []fake.Controller { return (&olm.OLM{}).Controllers() },
+		Controllers: func(*fake.Cluster) []controller.Controller { return (&olm.OLM{}).Controllers() },
 		Rounds:      10,
 	}))
 	// Output:

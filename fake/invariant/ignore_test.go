@@ -18,18 +18,16 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // counting writes into ConfigMap ns/a how often it ran, until limit, and notes of ConfigMaps in a label whether it had
 // to be written again: what no two runs agree about.
-func counting(limit int) func(*fake.Cluster) []fake.Controller {
-	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	return func(*fake.Cluster) []fake.Controller {
+func counting(limit int) func(*fake.Cluster) []controller.Controller {
+	return func(*fake.Cluster) []controller.Controller {
 		runs := 0
-		return []fake.Controller{{
-			Name: "count", Kind: kind.GroupKind(), Keys: func(olmcore.Reader) []types.NamespacedName {
-				return []types.NamespacedName{{Namespace: "ns", Name: "a"}}
-			},
+		return []controller.Controller{{
+			Name: "count", Always: []types.NamespacedName{{Namespace: "ns", Name: "a"}},
 			Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 				before, err := olmcore.Get[*corev1.ConfigMap](ctx, r, key.Namespace, key.Name)
 				if runs++; err != nil || before.Labels["seen"] == "yes" && runs > limit {
@@ -76,13 +74,11 @@ func TestIgnoreLeavesOutWhatRunsMayDifferIn(t *testing.T) {
 }
 
 // stepping gives the step of plan ns/plan a status, and another one when that has to be written again.
-func stepping(statuses [2]v1alpha1.StepStatus) func(*fake.Cluster) []fake.Controller {
-	return func(*fake.Cluster) []fake.Controller {
+func stepping(statuses [2]v1alpha1.StepStatus) func(*fake.Cluster) []controller.Controller {
+	return func(*fake.Cluster) []controller.Controller {
 		runs := 0
-		return []fake.Controller{{
-			Name: "step", Keys: func(olmcore.Reader) []types.NamespacedName {
-				return []types.NamespacedName{{Namespace: "ns", Name: "plan"}}
-			},
+		return []controller.Controller{{
+			Name: "step", Always: []types.NamespacedName{{Namespace: "ns", Name: "plan"}},
 			Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 				before, err := olmcore.Get[*v1alpha1.InstallPlan](ctx, r, key.Namespace, key.Name)
 				if runs++; err != nil || before.Status.Phase == v1alpha1.InstallPlanPhaseComplete {

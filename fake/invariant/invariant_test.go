@@ -10,11 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -113,11 +115,11 @@ func TestEachLawCatchesWhoBreaksIt(t *testing.T) {
 }
 
 // labeller is label as a controller.
-func labeller(reconcile func(input) (olmcore.Result, error)) func(*fake.Cluster) []fake.Controller {
+func labeller(reconcile func(input) (olmcore.Result, error)) func(*fake.Cluster) []controller.Controller {
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	return func(*fake.Cluster) []fake.Controller {
-		return []fake.Controller{{
-			Name: "labels", Kind: kind.GroupKind(), Keys: fake.KeysOf(kind),
+	return func(*fake.Cluster) []controller.Controller {
+		return []controller.Controller{{
+			Name: "labels", Kinds: []schema.GroupVersionKind{kind},
 			Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 				o, err := olmcore.Get[*corev1.ConfigMap](ctx, r, key.Namespace, key.Name)
 				if err != nil {

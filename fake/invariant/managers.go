@@ -11,15 +11,16 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
-// minSettleTime is how long the managers of TwoManagers have at least.
+// minSettleTime is the shortest time in which the managers of TwoManagers must come to rest.
 const minSettleTime = 30 * time.Minute
 
-// TwoManagers checks that two managers which look after one world at once write nothing once the world stands still,
-// whatever each of them remembers: every write of an undisturbed run goes wrong once, in each way that a write can, so
-// that one manager remembers a failure that the other has long made good. Controllers is called once for each manager,
-// which must have its own memory; of Ignore only whole objects matter, and Rounds does not.
+// TwoManagers checks that two managers of one world write nothing once the world is at rest, whatever each of them
+// remembers. Every write of an undisturbed run fails once, in each way that a write can fail, so that one manager
+// remembers a failure that the other one has repaired. Controllers is called once for each manager, which must have its
+// own memory. Of Ignore, only entries for whole objects count. Rounds is not used.
 func TwoManagers(w World) error {
 	writes, err := w.managed(nil)
 	if err != nil {
@@ -36,9 +37,9 @@ func TwoManagers(w World) error {
 	return nil
 }
 
-// managed runs the world under two managers, with a fault unless it is nil, and returns what they wrote. The error says
-// what they still write when the world stands still.
-func (w World) managed(fault *fake.Fault) ([]fake.Event, error) {
+// managed runs the world under two managers, with a fault unless it is nil, and returns their writes. The error
+// contains the writes at rest.
+func (w World) managed(fault *fake.Fault) ([]controller.Event, error) {
 	if err := ignored(w.Ignore).validate(); err != nil {
 		return nil, err
 	}
@@ -60,13 +61,13 @@ func (w World) managed(fault *fake.Fault) ([]fake.Event, error) {
 		return nil, err
 	}
 	if late := w.counted(d.Events); len(late) > 0 {
-		return nil, errors.New("at rest they still write\n" + fake.Format(late[:min(len(late), 20)]))
+		return nil, errors.New("at rest they still write\n" + controller.Format(late[:min(len(late), 20)]))
 	}
 	return writes, nil
 }
 
-func (w World) counted(events []fake.Event) []fake.Event {
-	return slices.DeleteFunc(events, func(e fake.Event) bool {
+func (w World) counted(events []controller.Event) []controller.Event {
+	return slices.DeleteFunc(events, func(e controller.Event) bool {
 		return e.Action == nil || len(ignored(w.Ignore).counted([]olmcore.Action{e.Action})) == 0
 	})
 }

@@ -13,18 +13,18 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // World is a cluster and the controllers in it. It is built anew for every run, so New must build the same each time.
 type World struct {
 	New func() (*fake.Cluster, error)
 	// Controllers returns the controllers of a cluster.
-	Controllers func(c *fake.Cluster) []fake.Controller
+	Controllers func(c *fake.Cluster) []controller.Controller
 	// Rounds is the number of rounds in which the world must come to rest while its clock stands still.
 	Rounds int
 	// SettleTime is how far the clock may move, from deadline to deadline, in a run in which actions are lost or repeated.
@@ -35,7 +35,7 @@ type World struct {
 	Ignore []Ignore
 }
 
-// round is one reconcile that asked for something: its place in the run and what it asked for.
+// round is one reconcile with actions that count: its number in the run, and the actions.
 type round struct {
 	number  int
 	actions []olmcore.Action
@@ -124,8 +124,8 @@ func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []
 	if err != nil {
 		return nil, 0, err
 	}
-	controllers := w.Controllers(cluster)
-	r := &running{World: w, cluster: cluster, change: change, from: from, memory: map[string]olmcore.LastResults{}}
+	r := &running{World: w, cluster: cluster, change: change, from: from}
+	runners := r.runners()
 	settleTime := cluster.Now().Add(w.SettleTime)
 	var last []func() string
 	for used := 0; used <= limit; used++ {
@@ -135,15 +135,15 @@ func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []
 			return nil, rounds, err
 		}
 		last = last[:0]
-		for _, c := range controllers {
-			for _, key := range c.Keys(cluster) {
-				result, counts, err := r.reconcile(c, key)
-				if err != nil {
-					return nil, rounds, fmt.Errorf("%s %s: %w", c.Name, key, err)
-				}
-				deadline.Requeue(result.RequeueAfter)
-				if counts {
-					last = append(last, func() string { return describe(c, key, result) })
+		for _, one := range runners {
+			reports, err := r.round(one)
+			if err != nil {
+				return nil, rounds, err
+			}
+			for _, report := range reports {
+				deadline.Requeue(report.Result.RequeueAfter)
+				if report.counts {
+					last = append(last, report.describe)
 				}
 			}
 		}
@@ -168,40 +168,73 @@ func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []
 // running is one run of a World.
 type running struct {
 	World
-	cluster          *fake.Cluster
-	change           func(round) []olmcore.Action
-	from, reconciles int // those before from are not judged; how many asked for what counts
-	memory           map[string]olmcore.LastResults
+	cluster *fake.Cluster
+	change  func(round) []olmcore.Action
+	// reconciles is the number of reconciles with actions that count. Results before number from are not checked.
+	from, reconciles int
+	// counts is true if the last reconcile had actions that count.
+	counts bool
 }
 
-// reconcile reconciles a key and does what it asks for, as it is changed. It reports whether that counts.
-func (r *running) reconcile(c fake.Controller, key types.NamespacedName) (result olmcore.Result, counts bool, err error) {
-	ctx, last := context.Background(), r.memory[c.Name+key.String()]
-	result, err = c.Reconcile(ctx, r.cluster, key, r.cluster.Now(), last)
-	if apierrors.IsNotFound(err) {
-		return olmcore.Result{}, false, nil
+// reconciled is the Report of a reconcile, and whether it had actions that count.
+type reconciled struct {
+	controller.Report
+	counts bool
+}
+
+func (c reconciled) describe() string {
+	return fmt.Sprintf("%s %s:\n%s", c.Controller, c.Key, Describe(c.Result))
+}
+
+// runners returns a Runner for each controller of the World.
+func (r *running) runners() []*controller.Runner {
+	var all []*controller.Runner
+	for _, c := range r.Controllers(r.cluster) {
+		c.Reconcile = r.changing(c.Reconcile)
+		all = append(all, &controller.Runner{Controller: c, Reader: r.cluster, Executor: r.cluster})
 	}
+	return all
+}
+
+// round reconciles each key of a controller once.
+func (r *running) round(one *controller.Runner) (reports []reconciled, err error) {
+	ctx := context.Background()
+	keys, err := one.Keys(ctx, one.Reader)
 	if err != nil {
-		return result, false, err
+		return nil, fmt.Errorf("%s: %w", one.Name, err)
 	}
-	if r.reconciles >= r.from {
-		if err := errors.Join(Separate(result), Recordable(result)); err != nil {
-			return result, false, err
+	for _, key := range keys {
+		r.counts = false
+		report, err := one.RunOnce(ctx, key, r.cluster.Now())
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", one.Name, key, err)
 		}
+		reports = append(reports, reconciled{report, r.counts})
 	}
-	if len(result.Actions) == 0 {
-		return result, false, nil
-	}
-	if counts = len(ignored(r.Ignore).counted(result.Actions)) > 0; counts {
-		result.Actions = r.change(round{r.reconciles, result.Actions})
-		r.reconciles++
-	}
-	r.memory[c.Name+key.String()], _ = olmcore.RunResult(ctx, r.cluster, result, last, r.cluster.Now())
-	return result, counts, nil
+	return reports, nil
 }
 
-func describe(c fake.Controller, key types.NamespacedName, result olmcore.Result) string {
-	return fmt.Sprintf("%s %s:\n%s", c.Name, key, Describe(result))
+// changing checks the results of a reconcile function, and passes its actions through change.
+func (r *running) changing(reconcile controller.ReconcileFunc) controller.ReconcileFunc {
+	return func(
+		ctx context.Context, reader olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults,
+	) (olmcore.Result, error) {
+		result, err := reconcile(ctx, reader, key, now, last)
+		if err != nil {
+			return result, err
+		}
+		if r.reconciles >= r.from {
+			if err := errors.Join(Separate(result), Recordable(result)); err != nil {
+				return result, err
+			}
+		}
+		r.counts = len(ignored(r.Ignore).counted(result.Actions)) > 0
+		if r.counts {
+			result.Actions = r.change(round{r.reconciles, result.Actions})
+			r.reconciles++
+		}
+		return result, nil
+	}
 }
 
 // state returns every object without what a repetition may number differently.

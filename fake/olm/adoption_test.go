@@ -26,6 +26,7 @@ import (
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // madeByOLM is what a cluster holds, as OLM would have made it.
@@ -170,10 +171,10 @@ func TestTheFirstReportWaitsForTheOperatorGroup(t *testing.T) {
 	}
 	slices.Reverse(w.driver.Controllers) // package operatorgroup computes the targets last
 	require.NoError(t, w.driver.RunFor(w.ctx, time.Hour))
-	isReported := func(e fake.Event) bool {
+	isReported := func(e controller.Event) bool {
 		return e.Diagnostic != nil && e.Diagnostic.Reason == permissions.ReasonAdoptedPermission
 	}
-	require.True(t, slices.ContainsFunc(w.driver.Events, isReported), fake.Format(w.driver.Events))
+	require.True(t, slices.ContainsFunc(w.driver.Events, isReported), controller.Format(w.driver.Events))
 }
 
 // TestWhatANewOperatorWouldNotGetIsReportedOnce checks that a manager which takes over OLM's cluster writes nothing,
@@ -201,7 +202,7 @@ func TestWhatANewOperatorWouldNotGetIsReportedOnce(t *testing.T) {
 		}))
 		require.NoError(t, w.driver.RunFor(w.ctx, time.Hour))
 		require.NotEmpty(t, w.driver.Events, "the label is copied")
-		w.driver.Events = slices.DeleteFunc(w.driver.Events, func(e fake.Event) bool { return e.Controller == "copies" })
+		w.driver.Events = slices.DeleteFunc(w.driver.Events, func(e controller.Event) bool { return e.Controller == "copies" })
 		require.Empty(t, reported())
 	}
 }

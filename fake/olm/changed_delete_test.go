@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // changeBeforeDelete lets a user change each object of a kind once, just before its first deletion reaches the API
@@ -38,7 +39,7 @@ func exists(c *fake.Cluster, key olmcore.Key) bool {
 }
 
 // requireNoFailure checks that events contain no Diagnostic about a Conflict.
-func requireNoFailure(t *testing.T, events []fake.Event) {
+func requireNoFailure(t *testing.T, events []controller.Event) {
 	t.Helper()
 	for _, e := range events {
 		if e.Diagnostic != nil {

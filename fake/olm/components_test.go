@@ -20,6 +20,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription/component"
 	"github.com/olmcore/olm/subscription/resolution"
 )
@@ -174,8 +175,8 @@ func TestOddNames(t *testing.T) {
 				before := w.cluster.ResourceVersion()
 				w.driver.Events = nil
 				require.NoError(t, w.driver.RunFor(t.Context(), time.Hour))
-				require.Equal(t, before, w.cluster.ResourceVersion(), fake.Format(w.driver.Events))
-				require.Empty(t, fake.Format(w.driver.Events))
+				require.Equal(t, before, w.cluster.ResourceVersion(), controller.Format(w.driver.Events))
+				require.Empty(t, controller.Format(w.driver.Events))
 			})
 		}
 	}

@@ -17,12 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // slim is a Reader over a cache that keeps what controllers.Watched.Transform makes of what a client decodes.
@@ -117,8 +119,12 @@ func TestSlimCopiesAreEnough(t *testing.T) {
 		defer kept.requireUnchanged(t)
 		whole, over := (&olm.OLM{Options: options, Disconnected: true}).Controllers(), (&olm.OLM{Options: options, Disconnected: true}).Controllers()
 		for i, c := range over {
-			require.Equal(t, whole[i].Keys(w.cluster), c.Keys(slim(w.cluster, kept)), c.Name)
-			for _, key := range c.Keys(w.cluster) {
+			keys, err := whole[i].Keys(w.ctx, w.cluster)
+			require.NoError(t, err)
+			slimKeys, err := c.Keys(w.ctx, slim(w.cluster, kept))
+			require.NoError(t, err)
+			require.Equal(t, keys, slimKeys, c.Name)
+			for _, key := range keys {
 				want, err := whole[i].Reconcile(w.ctx, w.cluster, key, w.cluster.Now(), nil)
 				require.NoError(t, err)
 				got, err := c.Reconcile(w.ctx, slim(w.cluster, kept), key, w.cluster.Now(), nil)
@@ -199,15 +205,21 @@ func TestCopiesComeWhateverHappens(t *testing.T) {
 		"slim":  func(r olmcore.Reader) olmcore.Reader { return slim(r, cached{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := invariant.World{New: manyTeams, Rounds: 20, SettleTime: 2 * time.Minute, Controllers: func(c *fake.Cluster) []fake.Controller {
-				all := slices.DeleteFunc((&olm.OLM{Disconnected: true}).Controllers(), func(c fake.Controller) bool {
+			w := invariant.World{New: manyTeams, Rounds: 20, SettleTime: 2 * time.Minute}
+			w.Controllers = func(c *fake.Cluster) []controller.Controller {
+				all := slices.DeleteFunc((&olm.OLM{Disconnected: true}).Controllers(), func(c controller.Controller) bool {
 					return !slices.Contains([]string{controllers.CSV, controllers.Copies, controllers.OLMConfig, controllers.Group}, c.Name)
 				})
 				for i := range all {
-					all[i].Reader = reader(c)
+					own, reconcile := reader(c), all[i].Reconcile
+					all[i].Reconcile = func(
+						ctx context.Context, _ olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults,
+					) (olmcore.Result, error) {
+						return reconcile(ctx, own, key, now, last)
+					}
 				}
 				return all
-			}}
+			}
 			require.NoError(t, invariant.Settles(w))
 			require.NoError(t, invariant.Repeatable(w))
 			require.NoError(t, invariant.Resumable(w))
@@ -241,7 +253,7 @@ func TestADeletedOriginalLeavesNoCopy(t *testing.T) {
 				require.NoError(t, fake.Edit(c, "operators", "mesh.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = nil }))
 			}
 			require.NoError(t, c.Delete(olmcore.RefOf(original).Unversioned()))
-			d = &fake.Driver{Cluster: c, Controllers: slices.DeleteFunc((&olm.OLM{Disconnected: true}).Controllers(), func(c fake.Controller) bool { return !slices.Contains(only, c.Name) })}
+			d = &fake.Driver{Cluster: c, Controllers: slices.DeleteFunc((&olm.OLM{Disconnected: true}).Controllers(), func(c controller.Controller) bool { return !slices.Contains(only, c.Name) })}
 			require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
 			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, "operators", "mesh.v1"))
 			require.Zero(t, copies())

@@ -96,7 +96,9 @@ func TestNoObjectCanBreakIt(t *testing.T) {
 					}
 				}
 				for _, controller := range (&olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2"}}).Controllers() {
-					for _, key := range controller.Keys(c) {
+					keys, err := controller.Keys(t.Context(), c)
+					require.NoError(t, err)
+					for _, key := range keys {
 						result, err := controller.Reconcile(t.Context(), c, key, noon, nil)
 						if err != nil {
 							require.True(t, errors.Is(err, olmcore.ErrInvalidInput) || apierrors.IsNotFound(err), "%s %s: %v", controller.Name, key, err)

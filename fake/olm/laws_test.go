@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // rounds is the bound of the settling law for a whole namespace: a resolution,
@@ -95,7 +96,7 @@ func whole(t *testing.T, of lawWorld) invariant.World {
 			}
 			return last.cluster, of.begin(last)
 		},
-		Controllers: func(*fake.Cluster) []fake.Controller {
+		Controllers: func(*fake.Cluster) []controller.Controller {
 			o := &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Resolve: last.resolve}}
 			return o.Controllers()
 		},

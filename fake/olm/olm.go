@@ -1,36 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package olm puts the controllers of package controllers into a fake cluster, and plays the gRPC clients of
-// CatalogSources. It is also the shortest complete example of embedding the library. Package chaos lets such a world
-// live through what goes wrong.
+// Package olm runs the controllers of package controllers in a fake cluster, with simulated gRPC clients of
+// CatalogSources. It is also the shortest complete example of embedding the library. Package chaos runs such a cluster
+// through failures.
 package olm
 
 import (
-	"context"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
-// OLM is the controllers of one fake cluster. The zero value works:
-// nothing is resolved then. It must not be copied after Controllers.
+// OLM contains the controllers of one fake cluster. The zero value works, but resolves no Subscriptions. It must not be
+// copied after Controllers.
 type OLM struct {
-	// Options may be changed between rounds. Connection and Issuer are played here, unless they are set.
+	// Options may be changed between rounds. Connection and Issuer are simulated unless they are set.
 	controllers.Options
-	// Disconnected: no catalog is dialed; what catalog asks for in this way stays unanswered.
+	// Disconnected is true if no catalog is dialed.
 	Disconnected bool
 
 	set     *controllers.Set
 	clients map[types.NamespacedName]*catalog.Connection
 }
 
-// Controllers returns the controllers for a fake.Driver, with an empty memory.
-func (o *OLM) Controllers() []fake.Controller {
+// Controllers returns the controllers for a fake.Driver, with an empty memory. Controllers of yours can be appended.
+func (o *OLM) Controllers() []controller.Controller {
 	if o.Connection == nil && !o.Disconnected {
 		o.Connection = o.connection
 	}
@@ -39,30 +37,20 @@ func (o *OLM) Controllers() []fake.Controller {
 	}
 	o.clients = map[types.NamespacedName]*catalog.Connection{}
 	o.set = controllers.New(&o.Options)
-	all := make([]fake.Controller, len(o.set.Controllers))
-	for i, c := range o.set.Controllers {
-		all[i] = fake.Controller{Name: c.Name, Kind: c.Kinds[0].GroupKind(), Reconcile: c.Reconcile, Keys: func(r olmcore.Reader) []types.NamespacedName {
-			keys, err := c.Keys(context.Background(), r)
-			if err != nil {
-				return nil // what cannot be listed is not reconciled in this round
-			}
-			return keys
-		}}
-	}
-	return all
+	return o.set.Controllers
 }
 
-// Forget drops all memory, as a restart of the controllers does.
+// Forget drops the memory of all controllers, as a restart does.
 func (o *OLM) Forget() {
 	o.set.Forget()
 	clear(o.clients)
 }
 
-// CatalogsChanged makes every namespace resolve again when it is reconciled next.
+// CatalogsChanged makes the next reconcile of every namespace resolve it again.
 func (o *OLM) CatalogsChanged() { o.set.CatalogsChanged() }
 
-// connection plays the gRPC client: it is connected while a Pod that the Service
-// selects is ready, and knows its state at once.
+// connection returns the state of a simulated gRPC client. It is connected while a Pod that the Service selects is
+// ready, and changes its state without delay.
 func (o *OLM) connection(in catalog.Input, address string) *catalog.Connection {
 	key := types.NamespacedName{Namespace: in.CatalogSource.Namespace, Name: in.CatalogSource.Name}
 	if address == "" {

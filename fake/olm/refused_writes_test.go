@@ -22,6 +22,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // kindOfWrite is what a policy refuses: one verb on one kind.
@@ -46,7 +47,7 @@ const stagesOfLife = 3
 
 // liveOn installs operators, upgrades them and deletes one. refuse decides about each write. It returns the events of
 // all, and those of the last hour, in which no user changes anything.
-func liveOn(t require.TestingT, refuse func(stage int, verb olmcore.Verb, target olmcore.Ref) error) (all, last []fake.Event) {
+func liveOn(t require.TestingT, refuse func(stage int, verb olmcore.Verb, target olmcore.Ref) error) (all, last []controller.Event) {
 	w, stage := newWorld(t), 0
 	w.cluster.Authorize = func(_ *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
 		return refuse(stage, verb, target)
@@ -86,7 +87,7 @@ func liveOn(t require.TestingT, refuse func(stage int, verb olmcore.Verb, target
 }
 
 // writesOf counts the writes of events by verb and kind; with an effect, or all of them.
-func writesOf(events []fake.Event, withEffect bool) map[kindOfWrite]int {
+func writesOf(events []controller.Event, withEffect bool) map[kindOfWrite]int {
 	counts := map[kindOfWrite]int{}
 	for _, e := range events {
 		if e.Action != nil && (e.Err == nil || !withEffect) {

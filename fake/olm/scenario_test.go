@@ -25,6 +25,7 @@ import (
 	"github.com/olmcore/olm/fake/scenario"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/audit"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -44,9 +45,9 @@ type workers struct {
 type worker struct {
 	olm  *olm.OLM
 	view *fake.View
-	all  []fake.Controller
+	all  []controller.Controller
 	// byHand are the controllers that work only when the story says so.
-	byHand []fake.Controller
+	byHand []controller.Controller
 }
 
 func (w *workers) setup(s *scenario.World) error {
@@ -182,14 +183,18 @@ func (w *workers) commands() map[string]scenario.Command {
 	}
 }
 
-func (w *workers) work(name, controller string, only ...string) (string, error) {
+func (w *workers) work(name, of string, only ...string) (string, error) {
 	k := w.of[name]
 	var lines []string
 	for _, c := range slices.Concat(k.all, k.byHand) {
-		if c.Name != controller {
+		if c.Name != of {
 			continue
 		}
-		for _, key := range c.Keys(k.view) {
+		keys, err := c.Keys(w.ctx, k.view)
+		if err != nil {
+			return "", err
+		}
+		for _, key := range keys {
 			if len(only) > 0 && !slices.Contains(only, key.Name) {
 				continue
 			}
@@ -198,11 +203,11 @@ func (w *workers) work(name, controller string, only ...string) (string, error) 
 				return "", err
 			}
 			for _, d := range result.Diagnostics {
-				lines = append(lines, fake.Event{Controller: name, Key: key, Diagnostic: &d}.String())
+				lines = append(lines, controller.Event{Controller: name, Key: key, Diagnostic: &d}.String())
 			}
 			for _, a := range result.Actions {
 				err := w.cluster.Do(w.ctx, a)
-				lines = append(lines, fake.Event{Controller: name, Key: key, Action: a, Err: err}.String())
+				lines = append(lines, controller.Event{Controller: name, Key: key, Action: a, Err: err}.String())
 			}
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -93,7 +94,7 @@ func TestUnpackingThatFailsForOneSetHoldsUpNoOther(t *testing.T) {
 			w.requireInstalled(t, "links")
 			mesh := fake.Find[*v1alpha1.Subscription](w.cluster, namespace, "mesh")
 			require.Equal(t, wrong.condition, mesh.Status.GetCondition(v1alpha1.SubscriptionBundleUnpackFailed).Reason)
-			require.Equal(t, wrong.message != "", slices.ContainsFunc(w.driver.Events, func(e fake.Event) bool {
+			require.Equal(t, wrong.message != "", slices.ContainsFunc(w.driver.Events, func(e controller.Event) bool {
 				d := e.Diagnostic
 				return d != nil && d.Reason == subscription.ReasonErrorPreventedUnpacking && d.Target.Name == "mesh" &&
 					strings.HasSuffix(d.Message, wrong.message)

@@ -23,6 +23,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/resolution"
 )
@@ -80,7 +81,7 @@ func TestTheSolversAnswerMayBeLost(t *testing.T) {
 			}
 			return last.cluster, last.subscribe("beta", v1alpha1.ApprovalAutomatic)
 		},
-		Controllers: func(*fake.Cluster) []fake.Controller {
+		Controllers: func(*fake.Cluster) []controller.Controller {
 			options := last.olm.Options
 			options.Sweeps = false
 			return (&olm.OLM{Options: options}).Controllers()

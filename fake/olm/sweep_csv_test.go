@@ -21,6 +21,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // sweptWorld has alpha installed, and a sweep that acts or only reports.
@@ -156,7 +157,7 @@ func TestAStormOfSweeps(t *testing.T) {
 		})
 		_ = w.createGroup()
 		w.calm(t)
-		require.Empty(t, w.orphans(), "%s", fake.Format(w.driver.Events))
+		require.Empty(t, w.orphans(), "%s", controller.Format(w.driver.Events))
 		for range w.heads["alpha"] + w.heads["beta"] {
 			w.olm.CatalogsChanged() // the resolver upgrades one version at a time
 			require.NoError(t, fake.Edit(w.cluster, "olm", "community", func(c *v1alpha1.CatalogSource) { c.Spec.Description += "." }))

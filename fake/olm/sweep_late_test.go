@@ -24,6 +24,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // belongings returns copies of what a plan and the csv controller created for a version, as a manager would create it
@@ -122,7 +123,7 @@ func TestAVersionThatIsDeletedAtOnceLeavesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.olm.CSV.Cleanup.SweepDelete, w.priorities = true, true
 	all := w.driver.Controllers
-	w.driver.Controllers = slices.DeleteFunc(slices.Clone(all), func(c fake.Controller) bool { return c.Name == controllers.CSV })
+	w.driver.Controllers = slices.DeleteFunc(slices.Clone(all), func(c controller.Controller) bool { return c.Name == controllers.CSV })
 	require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
 	require.NoError(t, w.driver.RunFor(t.Context(), 2*time.Minute))
 	version := fake.Find[*v1alpha1.ClusterServiceVersion](w.cluster, namespace, csvName("alpha", 1)).DeepCopy()

@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -43,7 +44,7 @@ func TestNothingIsCreatedInANamespaceThatIsBeingDeleted(t *testing.T) {
 		}))
 		require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
 		actions := 0
-		w.driver.AfterAction = func(e fake.Event) error {
+		w.driver.AfterAction = func(e controller.Event) error {
 			if actions++; actions == n {
 				began = true
 				return w.cluster.Delete(olmcore.RefOf(fake.Find[*corev1.Namespace](w.cluster, "", namespace)))

@@ -26,6 +26,7 @@ import (
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -132,7 +133,7 @@ func (u *unread) live(t *testing.T) {
 }
 
 func (u *unread) look(t *testing.T) {
-	fresh := func() []fake.Controller {
+	fresh := func() []controller.Controller {
 		o := olm.OLM{Options: u.options, Disconnected: true}
 		return o.Controllers()
 	}
@@ -148,7 +149,9 @@ func (u *unread) look(t *testing.T) {
 		partial := u.without(t, kind)
 		whole := fresh()
 		for i, c := range fresh() {
-			for _, key := range c.Keys(u.cluster) {
+			keys, err := c.Keys(u.ctx, u.cluster)
+			require.NoError(t, err)
+			for _, key := range keys {
 				all, err := whole[i].Reconcile(u.ctx, u.cluster, key, now, nil)
 				require.NoError(t, err)
 				got, err := c.Reconcile(u.ctx, partial, key, now, nil)

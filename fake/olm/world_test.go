@@ -26,6 +26,7 @@ import (
 	"github.com/olmcore/olm/fake/olm"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -340,6 +341,6 @@ func (w *world) calm(t *rapid.T) {
 	}
 	before := len(w.driver.Events)
 	require.NoError(t, w.driver.RunFor(t.Context(), 24*time.Hour))
-	writes := slices.DeleteFunc(slices.Clone(w.driver.Events[before:]), func(e fake.Event) bool { return e.Action == nil })
-	require.Empty(t, fake.Format(writes), "a world at rest stays at rest")
+	writes := slices.DeleteFunc(slices.Clone(w.driver.Events[before:]), func(e controller.Event) bool { return e.Action == nil })
+	require.Empty(t, controller.Format(writes), "a world at rest stays at rest")
 }

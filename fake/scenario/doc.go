@@ -53,6 +53,6 @@
 //	inject MODE [VERB] [KIND] [nth=N], recover
 //
 // NAME is namespace/name, or name for cluster-scoped kinds. settle, run and idle print one line for each action and
-// each transition, see fake.Event; run and idle put the time since their start in front. settle ends with one line for
-// each key that waits for a time: "catalog olm/cool: again in 30s".
+// each transition, see controller.Event; run and idle put the time since their start in front. settle ends with one
+// line for each key that waits for a time: "catalog olm/cool: again in 30s".
 package scenario

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // UpdateVariable is the environment variable that makes Run write the expected parts anew when it is "1".
@@ -21,7 +22,7 @@ type Config struct {
 	// Start is the time at which each file starts; zero means 2026-01-01 00:00 UTC.
 	Start time.Time
 	// Controllers run on settle, run and idle.
-	Controllers []fake.Controller
+	Controllers []controller.Controller
 	// Setup prepares the world of each file; nil does nothing.
 	Setup func(w *World) error
 	// Commands are added to the built-in ones and win over those of the same name.

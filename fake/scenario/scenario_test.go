@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/scenario"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // mirror makes a Pod for each ConfigMap and says so in its data; then it looks every minute until the data says "done".
@@ -52,8 +52,9 @@ func mirror(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ t
 
 func config() scenario.Config {
 	return scenario.Config{
-		Controllers: []fake.Controller{{Name: "mirror", Kind: schema.GroupKind{Kind: "ConfigMap"},
-			Keys: fake.KeysOf(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}), Reconcile: mirror}},
+		Controllers: []controller.Controller{{
+			Name: "mirror", Kinds: []schema.GroupVersionKind{{Version: "v1", Kind: "ConfigMap"}}, Reconcile: mirror,
+		}},
 		Commands: map[string]scenario.Command{
 			"shout": func(_ *scenario.World, args []string, _ []byte) (string, error) {
 				return strings.ToUpper(strings.Join(args, " ")), nil

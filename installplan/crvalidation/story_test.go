@@ -24,6 +24,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/crvalidation"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -152,7 +153,7 @@ func TestUpgradeWithValidCustomResourcesIsInstalled(t *testing.T) {
 	d.Events = nil
 	upgrade(t, c, d, &head, cronVersion(t, 3, ", maximum: 9"))
 	require.Equal(t, v1alpha1.InstallPlanPhaseComplete, newest(t, c).Status.Phase)
-	require.True(t, slices.ContainsFunc(d.Events, func(e fake.Event) bool {
+	require.True(t, slices.ContainsFunc(d.Events, func(e controller.Event) bool {
 		return e.Diagnostic != nil && e.Diagnostic.Message == "1 custom resources of crons.example.com were not validated against the schema of version v1"
 	}))
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/controlplane"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // kubernetesVersion is that of the control plane, for both worlds.
@@ -64,9 +65,9 @@ func newRealWorldWith(t testing.TB, o controlplane.Options) *realWorld {
 	w := &realWorld{Cluster: user, t: t, plane: plane, begun: time.Now()}
 	w.roles, err = controlplane.ManagerRoles()
 	require.NoError(t, err)
-	// What an image is called, the fake says.
+	// The fake cluster computes the imageID of an image.
 	images := fake.NewCluster(time.Now())
-	w.nodes, err = plane.PlayNodes(images.ImageID)
+	w.nodes, err = plane.PlayNodes(func(name string) string { return images.Image(name).ID() })
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.nodes.Stop()) })
 	t.Cleanup(func() { t.Logf("conflicts of the managers: %v", conflicts(t, plane)) })
@@ -86,7 +87,7 @@ func (w *realWorld) start(managers int) {
 		o.Issuer = w.issuer
 		mgr, err := olmruntime.New(config, ctrl.Options{
 			Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}, GracefulShutdownTimeout: new(20 * time.Second),
-		}, olmruntime.Options{Options: o, FieldValidation: "Strict", Told: func(r controllers.Report) {
+		}, olmruntime.Options{Options: o, FieldValidation: "Strict", OnReport: func(r controller.Report) {
 			w.add(report{manager: name, controller: r.Controller, key: r.Key, result: r.Result, err: r.Err})
 		}})
 		require.NoError(w.t, err)

@@ -20,13 +20,14 @@ import (
 	catalogs "github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // manager runs the controllers over one server with a cache of its own, one reconcile after the other.
 type manager struct {
 	cache   *cache
 	set     *controllers.Set
-	runners []*controllers.Runner
+	runners []*controller.Runner
 	queues  []queue
 	server  *server
 	// clients are the gRPC clients of CatalogSources.
@@ -159,7 +160,7 @@ func (m *manager) start(ctx context.Context) error {
 	}
 	for _, informer := range m.cache.kinds {
 		for _, o := range informer.objects {
-			if err := m.tell(ctx, controllers.Change{New: o, Initial: true}); err != nil {
+			if err := m.tell(ctx, controller.Change{New: o, Initial: true}); err != nil {
 				return err
 			}
 		}
@@ -167,7 +168,7 @@ func (m *manager) start(ctx context.Context) error {
 	return nil
 }
 
-func (m *manager) tell(ctx context.Context, change controllers.Change) error {
+func (m *manager) tell(ctx context.Context, change controller.Change) error {
 	change.At = m.server.Now()
 	for i, r := range m.runners {
 		keys, err := r.Changed(ctx, m.cache, change)
@@ -182,9 +183,9 @@ func (m *manager) tell(ctx context.Context, change controllers.Change) error {
 // changed is what a watch delivers.
 func (m *manager) changed(old, next olmcore.Object) {
 	m.delivered++
-	change := controllers.Change{Old: old, New: next}
+	change := controller.Change{Old: old, New: next}
 	if next == nil {
-		change = controllers.Change{New: old, Deleted: true}
+		change = controller.Change{New: old, Deleted: true}
 	}
 	if err := m.tell(context.Background(), change); err != nil {
 		m.failure = errors.Join(m.failure, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
@@ -67,7 +68,7 @@ func TestWhatOperatorsProvideMayBeListedAndDeleted(t *testing.T) {
 	require.NoError(t, c.Load(objects...))
 	set := controllers.New(&controllers.Options{})
 	require.NoError(t, set.Only(controllers.Permissions))
-	require.NoError(t, controllers.Pass(t.Context(), set.Runners(c, c), c.Now))
+	require.NoError(t, controller.Pass(t.Context(), set.Runners(c, c), c.Now))
 
 	for _, folder := range overlays {
 		role := find[rbacv1.ClusterRole](t, rendered(t, folder), "olm-customresources")

@@ -78,7 +78,7 @@ func Run(ctx context.Context, args []string, out io.Writer, add ...func(*olmrunt
 	exported := metrics.New(&flags.Options, flags.Only...)
 	exported.Catalogs = &flags.Catalogs
 	config.WarningHandlerWithContext = warnings{rest.WarningLogger{}, exported}
-	o := olmruntime.Options{Options: flags.Options, SkipJudge: !flags.Judge, FieldValidation: *validation, Told: exported.Told}
+	o := olmruntime.Options{Options: flags.Options, SkipJudge: !flags.Judge, FieldValidation: *validation, OnReport: exported.OnReport}
 	mgr, err := olmruntime.New(config, m, o, flags.Only...)
 	if err != nil {
 		return err

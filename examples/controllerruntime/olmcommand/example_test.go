@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/examples/controllerruntime/olmcommand"
 	"github.com/olmcore/olm/examples/controllerruntime/olmruntime"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // The command with a controller of yours in it, its flags, checks and metrics included.
 func ExampleMain() {
-	_ = func(yours controllers.Controller) { // func main()
+	_ = func(yours controller.Controller) { // func main()
 		olmcommand.Main(func(m *olmruntime.Manager) error { return m.AddController(yours) })
 	}
 }

@@ -11,24 +11,25 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
-// AddController runs a controller of one's own beside the library's, as they are run: with a queue, watches of c.Kinds
-// and of the kinds in also, waiting for the cache after writes, Events, and the Options of the Manager. Its name is
-// c.Name. Objects of kinds that the library watches come from where it reads them: in a shard only those that the shard
-// needs; of kinds that c watches all are cached with all that they hold. Other kinds, such as those of a
-// CustomResourceDefinition of one's own, come from the manager's cache, which says what it holds of them; those whose
-// Go type the library does not know are maps (*unstructured.Unstructured). The account of the process needs list and
-// watch of them.
+// AddController runs a controller of the caller beside those of the library, in the same way: with a queue, watches of
+// c.Kinds and of the kinds in also, a wait for the cache after writes, Events, and the Options of the Manager.
 //
-// It is called before the manager starts. The error is an *olmcore.InputError of what is missing in c or called too
-// late, or that of the manager: its scheme lacks the Go type of a kind, or a kind is not served.
-func (m *Manager) AddController(c controllers.Controller, also ...schema.GroupVersionKind) error {
-	if c.KeysOf == nil || c.Affected == nil || c.Reconcile == nil {
-		return &olmcore.InputError{Field: "c", Problem: "needs KeysOf, Affected and Reconcile"}
+// Objects of kinds that the library watches are read from its cache. In a shard these are only the objects that the
+// shard needs. Kinds that c watches are cached entirely. Other kinds, such as those of a CustomResourceDefinition of
+// the caller, are read from the cache of the manager, whose options decide what it contains. If the library does not
+// know the Go type of a kind, its objects are maps (*unstructured.Unstructured). The ServiceAccount of the process must
+// be allowed to list and watch these kinds.
+//
+// AddController must be called before the manager starts. The error is an *olmcore.InputError if c lacks a field or the
+// manager has started, or that of the manager: its scheme lacks the Go type of a kind, or a kind is not served.
+func (m *Manager) AddController(c controller.Controller, also ...schema.GroupVersionKind) error {
+	if len(c.Kinds) == 0 || c.Reconcile == nil {
+		return &olmcore.InputError{Field: "c", Problem: "needs Kinds and Reconcile"}
 	}
 	select {
 	case <-m.Elected():
@@ -45,11 +46,11 @@ func (m *Manager) AddController(c controllers.Controller, also ...schema.GroupVe
 			return fmt.Errorf("%s: the kind %s cannot be watched: %w", c.Name, gvk.Kind, err)
 		}
 	}
-	r := &controllers.Runner{Controller: c, Reader: m, Executor: m, Cached: m.watched.Holds, Told: m.tell(c.Name)}
+	r := &controller.Runner{Controller: c, Reader: m, Executor: m, Cached: m.watched.Holds, OnReport: m.tell(c.Name)}
 	return m.add(c.Name, r, kinds)
 }
 
-// hold makes a kind one that is read from a cache.
+// hold makes reads of a kind come from a cache.
 func (m *Manager) hold(gvk schema.GroupVersionKind) error {
 	if _, is := m.watched[gvk]; is {
 		if gvk.Group != v1alpha1.GroupName {

@@ -25,6 +25,7 @@ import (
 	"github.com/olmcore/olm/examples/controllerruntime/olmruntime"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // Notes are a kind of the user's own: each has the color of the ConfigMap of its name in its status.
@@ -53,11 +54,11 @@ func note(namespace string) *unstructured.Unstructured {
 	return u
 }
 
-func noteController() controllers.Controller {
+func noteController() controller.Controller {
 	key := func(o olmcore.Object) []types.NamespacedName {
 		return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: o.GetName()}}
 	}
-	return controllers.Controller{
+	return controller.Controller{
 		Name: "notes", Kinds: []schema.GroupVersionKind{noteKind}, KeysOf: key, Affected: key,
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (result olmcore.Result, err error) {
 			o, err := r.Get(ctx, noteKind, key.Namespace, key.Name)
@@ -100,7 +101,7 @@ func TestAControllerOfOnesOwn(t *testing.T) {
 			require.NoError(t, c.Create(note("a"), note("b"), colored("a", "green")))
 			s, config := serve(t, c)
 			var asked heard
-			o := olmruntime.Options{Told: asked.told}
+			o := olmruntime.Options{OnReport: asked.told}
 			mgr, err := olmruntime.SetupWithManager(usersManager(t, config, ctrl.Options{NewCache: newCache}), o, controllers.Group)
 			require.NoError(t, err)
 			require.NoError(t, mgr.AddController(noteController(), configMap, noteKind))
@@ -141,7 +142,7 @@ func TestAddControllerRefusesWhatItCannotRun(t *testing.T) {
 	user := usersManager(t, config, ctrl.Options{Scheme: other})
 	mgr, err := olmruntime.SetupWithManager(user, olmruntime.Options{}, controllers.Group)
 	require.NoError(t, err)
-	require.EqualError(t, mgr.AddController(controllers.Controller{Name: "notes"}), "invalid input: c needs KeysOf, Affected and Reconcile")
+	require.EqualError(t, mgr.AddController(controller.Controller{Name: "notes"}), "invalid input: c needs Kinds and Reconcile")
 	require.EqualError(t, mgr.AddController(noteController()),
 		`notes: the kind Note cannot be watched: its index olm.labels: no matches for kind "Note" in version "notes.example.com/v1"`)
 	ofAnother := noteController()

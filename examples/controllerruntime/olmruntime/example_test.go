@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/examples/apiserver"
 	"github.com/olmcore/olm/examples/controllerruntime/olmruntime"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // A manager of one's own runs two of the library's controllers. Its cache is shared with them.
@@ -35,7 +36,7 @@ func ExampleSetupWithManager() {
 		panic(err)
 	}
 	_, err = olmruntime.SetupWithManager(mgr, olmruntime.Options{
-		Told: func(r controllers.Report) {
+		OnReport: func(r controller.Report) {
 			fmt.Print(r)
 			cancel()
 		},

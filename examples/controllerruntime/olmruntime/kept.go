@@ -18,6 +18,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
@@ -146,7 +147,7 @@ func deliver(o client.Object) client.Object {
 	if o == nil {
 		return nil
 	}
-	if typed, err := controllers.Delivered(o); err == nil {
+	if typed, err := controller.Delivered(o); err == nil {
 		return typed
 	}
 	return o

@@ -20,7 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
+	runtimecontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -32,6 +32,7 @@ import (
 	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
 	"github.com/olmcore/olm/installplan/crvalidation"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
@@ -64,15 +65,15 @@ type Options struct {
 	controllers.Options
 	// SkipJudge leaves Judge nil where it is: no plan is refused for custom resources.
 	SkipJudge bool
-	// Told, when set, hears what each reconcile came to that did or said something.
-	Told func(controllers.Report)
+	// OnReport, if set, is called after each reconcile that had an action, Transition or Diagnostic.
+	OnReport func(controller.Report)
 	// FieldManager and FieldValidation (Ignore, Warn or Strict) go with each write; empty: olm, and the API server's
 	// default.
 	FieldManager, FieldValidation string
 	// Controller returns the options of a controller by its name, such as controllers.Catalog: its rate limiter, how many
 	// keys it reconciles at once. What is not set is the manager's; without a RateLimiter what fails is tried again after
 	// a delay that doubles from 50 ms to 30 s. The Reconciler is the library's.
-	Controller func(name string) controller.Options
+	Controller func(name string) runtimecontroller.Options
 	// Predicates are asked of every change before a controller hears of it. What they refuse is not noticed.
 	Predicates []predicate.Predicate
 }
@@ -133,7 +134,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options, only ...string) (*Manager, er
 	}
 	for _, r := range set.Runners(m, m) {
 		name := "olm-" + r.Name
-		r.Cached, r.Told = m.watched.Holds, m.tell(name)
+		r.Cached, r.OnReport = m.watched.Holds, m.tell(name)
 		if err := m.add(name, r, sets.KeySet(m.watched).UnsortedList()); err != nil {
 			return nil, err
 		}
@@ -141,15 +142,15 @@ func SetupWithManager(mgr ctrl.Manager, o Options, only ...string) (*Manager, er
 	return m, nil
 }
 
-// tell returns what hears the reports of a controller: they become Events.
-func (m *Manager) tell(name string) func(controllers.Report) {
+// tell returns the OnReport function of a controller. It records Events, and calls Options.OnReport.
+func (m *Manager) tell(name string) func(controller.Report) {
 	recorder := m.events.recorder(name)
-	return func(report controllers.Report) {
-		for _, e := range report.Events() {
+	return func(report controller.Report) {
+		for _, e := range controllers.Events(report) {
 			recorder.Eventf(&e.Regarding, nil, e.Type, e.Reason, "Reconcile", "%s", e.Note)
 		}
-		if m.options.Told != nil {
-			m.options.Told(report)
+		if m.options.OnReport != nil {
+			m.options.OnReport(report)
 		}
 	}
 }
@@ -191,7 +192,7 @@ func (m *Manager) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	return decode.Items(list)
 }
 
-// ListMetadata implements olmcore.MetadataLister.
+// ListMetadata implements olmcore.IndexedReader.
 func (m *Manager) ListMetadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
 	if m.watched.Holds(gvk, namespace) && m.isKept(gvk) {
 		return m.whole().ListMetadata(ctx, gvk, namespace, selector)
@@ -202,8 +203,8 @@ func (m *Manager) ListMetadata(ctx context.Context, gvk schema.GroupVersionKind,
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // add gives a Runner a queue, and fills it from watches of kinds.
-func (m *Manager) add(name string, r *controllers.Runner, kinds []schema.GroupVersionKind) error {
-	var options controller.Options
+func (m *Manager) add(name string, r *controller.Runner, kinds []schema.GroupVersionKind) error {
+	var options runtimecontroller.Options
 	if m.options.Controller != nil {
 		options = m.options.Controller(r.Name)
 	}
@@ -220,14 +221,14 @@ func (m *Manager) add(name string, r *controllers.Runner, kinds []schema.GroupVe
 		}
 		return reconcile.Result{RequeueAfter: again}, err
 	})
-	c, err := controller.New(name, m.Manager, options)
+	c, err := runtimecontroller.New(name, m.Manager, options)
 	if err != nil {
 		return err
 	}
 	err = c.Watch(source.Func(func(ctx context.Context, q queue) error {
 		enqueue(q, r.Always)
 		if m.options.Watch != nil {
-			go m.options.Watch(ctx, func(change controllers.Change) { m.changed(ctx, r, q, change) })
+			go m.options.Watch(ctx, func(change controller.Change) { m.changed(ctx, r, q, change) })
 		}
 		return nil
 	}))
@@ -242,7 +243,7 @@ func (m *Manager) add(name string, r *controllers.Runner, kinds []schema.GroupVe
 }
 
 // changed enqueues the keys that a change counts for.
-func (m *Manager) changed(ctx context.Context, r *controllers.Runner, q queue, change controllers.Change) {
+func (m *Manager) changed(ctx context.Context, r *controller.Runner, q queue, change controller.Change) {
 	change.At = time.Now()
 	m.Drop(change.New)
 	m.Cluster.Changed(change.New)
@@ -254,16 +255,16 @@ func (m *Manager) changed(ctx context.Context, r *controllers.Runner, q queue, c
 }
 
 // changes turns what watches deliver into keys.
-func (m *Manager) changes(r *controllers.Runner) handler.EventHandler {
+func (m *Manager) changes(r *controller.Runner) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			m.changed(ctx, r, q, controllers.Change{New: e.Object, Initial: e.IsInInitialList})
+			m.changed(ctx, r, q, controller.Change{New: e.Object, Initial: e.IsInInitialList})
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			m.changed(ctx, r, q, controllers.Change{Old: e.ObjectOld, New: e.ObjectNew})
+			m.changed(ctx, r, q, controller.Change{Old: e.ObjectOld, New: e.ObjectNew})
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			m.changed(ctx, r, q, controllers.Change{New: e.Object, Deleted: true})
+			m.changed(ctx, r, q, controller.Change{New: e.Object, Deleted: true})
 		},
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/olmcore/olm/examples/controllerruntime/olmruntime"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 func init() { log.SetLogger(logr.Discard()) }
@@ -42,7 +43,7 @@ type heard struct {
 	failures    []error
 }
 
-func (h *heard) told(report controllers.Report) {
+func (h *heard) told(report controller.Report) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.results++
@@ -78,7 +79,7 @@ func start(t *testing.T, config *rest.Config, o controllers.Options, h *heard) (
 
 func startWith(t *testing.T, config *rest.Config, m ctrl.Options, o controllers.Options, h *heard) (stop func()) {
 	m.Metrics, m.GracefulShutdownTimeout, m.Logger = server.Options{BindAddress: "0"}, new(5*time.Second), logr.Discard()
-	mgr, err := olmruntime.New(config, m, olmruntime.Options{Options: o, Told: h.told})
+	mgr, err := olmruntime.New(config, m, olmruntime.Options{Options: o, OnReport: h.told})
 	require.NoError(t, err)
 	return run(t, mgr)
 }

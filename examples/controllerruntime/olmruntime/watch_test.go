@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/examples/controllerruntime/olmruntime"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -26,12 +27,12 @@ func TestContentThatComesLaterWakesItsSubscriptions(t *testing.T) {
 	live(t, s)
 	key := types.NamespacedName{Namespace: "olm", Name: "community"}
 	content, came := &controllers.Catalogs{GlobalNamespace: "olm", Awaited: true}, make(chan struct{})
-	o := controllers.Options{Watch: func(ctx context.Context, changed func(controllers.Change)) {
+	o := controllers.Options{Watch: func(ctx context.Context, changed func(controller.Change)) {
 		select {
 		case <-ctx.Done():
 		case <-came:
 			source := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-			changed(controllers.Change{Old: source, New: source})
+			changed(controller.Change{Old: source, New: source})
 		}
 	}}
 	content.Serve(&o)

@@ -32,6 +32,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 func connect(t *testing.T, c *fake.Cluster) (*apiserver.Server, *olmdynamic.Cluster) {
@@ -184,13 +185,13 @@ func TestPassesLeadToRest(t *testing.T) {
 	s, connected := connect(t, c)
 	var out bytes.Buffer
 	runners := controllers.New(&controllers.Options{KubernetesVersion: connected.Version}).Runners(connected, connected)
-	runners = slices.DeleteFunc(runners, func(r *controllers.Runner) bool { return r.Name != controllers.Catalog && r.Name != controllers.Group })
+	runners = slices.DeleteFunc(runners, func(r *controller.Runner) bool { return r.Name != controllers.Catalog && r.Name != controllers.Group })
 	for _, r := range runners {
-		r.Told = func(report controllers.Report) { fmt.Fprint(&out, report) }
+		r.OnReport = func(report controller.Report) { fmt.Fprint(&out, report) }
 	}
 	pass := func() string {
 		out.Reset()
-		require.NoError(t, controllers.Pass(t.Context(), runners, time.Now))
+		require.NoError(t, controller.Pass(t.Context(), runners, time.Now))
 		require.NoError(t, s.With(func(c *fake.Cluster) error { return c.Settle() }))
 		return out.String()
 	}
@@ -210,7 +211,7 @@ func TestPassesLeadToRest(t *testing.T) {
 		return nil
 	}))
 	s.Break(true)
-	require.Error(t, controllers.Pass(t.Context(), runners, time.Now))
+	require.Error(t, controller.Pass(t.Context(), runners, time.Now))
 }
 
 func TestTheServerSaysWhatIsAllowed(t *testing.T) {

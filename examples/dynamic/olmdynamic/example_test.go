@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/examples/apiserver"
 	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // Every controller runs over every key once, on what the API server has now.
@@ -30,9 +31,9 @@ func ExampleNew() {
 	options := controllers.Options{KubernetesVersion: cluster.Version}
 	runners := controllers.New(&options).Runners(cluster, cluster) // it reads, and it writes
 	for _, r := range runners {
-		r.Told = func(report controllers.Report) { fmt.Print(report) }
+		r.OnReport = func(report controller.Report) { fmt.Print(report) }
 	}
-	if err := controllers.Pass(context.Background(), runners, time.Now); err != nil {
+	if err := controller.Pass(context.Background(), runners, time.Now); err != nil {
 		panic(err)
 	}
 	// Output:

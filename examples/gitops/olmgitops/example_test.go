@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/examples/gitops/olmgitops"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // What would be written becomes files, for review and for the tool that applies such folders.
@@ -33,7 +34,7 @@ func ExampleNew() {
 	}
 	plan := olmgitops.New(observed)
 	options := controllers.Options{Live: true, Issuer: controllers.NoIssuer{}}
-	if err := controllers.Pass(context.Background(), controllers.New(&options).Runners(observed, plan), time.Now); err != nil {
+	if err := controller.Pass(context.Background(), controllers.New(&options).Runners(observed, plan), time.Now); err != nil {
 		panic(err)
 	}
 	folder, err := os.MkdirTemp("", "plan")

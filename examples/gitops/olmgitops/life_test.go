@@ -21,6 +21,7 @@ import (
 	"github.com/olmcore/olm/examples/gitops/olmgitops"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 	"github.com/olmcore/olm/subscription/resolution"
 )
@@ -119,7 +120,7 @@ func plan(t *testing.T, c *fake.Cluster, dir string) bool {
 	require.NoError(t, err)
 	p := olmgitops.New(observed)
 	p.Now = c.Now
-	require.NoError(t, controllers.Pass(t.Context(), controllers.New(options(t)).Runners(observed, p), c.Now))
+	require.NoError(t, controller.Pass(t.Context(), controllers.New(options(t)).Runners(observed, p), c.Now))
 	require.NoError(t, p.Write(dir))
 	return p.Snapshot != observed
 }

@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/permissions"
-	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/audit"
 )
@@ -30,7 +31,7 @@ func (r *runner) audit() error {
 			said[fact{d.Reason, d.Path, d.Target.Key()}] = true
 		}
 	}
-	for _, key := range fake.NamespacesOf(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind))(r.cluster) {
+	for _, key := range keysOf(r, v1alpha1.SubscriptionKind, controller.NamespaceKey) {
 		in, err := subscription.Gather(r.ctx, r.reader, key.Namespace, subscription.Config{})
 		if errors.Is(err, olmcore.ErrNotRead) {
 			continue // its reconcile said so
@@ -51,7 +52,7 @@ func (r *runner) audit() error {
 		}
 		for _, f := range findings {
 			if !said[fact{f.Reason, f.Path, f.Target.Key()}] {
-				r.about(fake.Event{Controller: controllers.Subscription, Key: key}, f.Target).say(f.Diagnostic)
+				r.about(controller.Event{Controller: controllers.Subscription, Key: key}, f.Target).say(f.Diagnostic)
 			}
 		}
 	}
@@ -61,7 +62,7 @@ func (r *runner) audit() error {
 // assess adds what the controllers of ClusterServiceVersions do not report at rest: why APIs have no ClusterRoles, and
 // which webhooks, conversions and APIServices stay that a new version would not get.
 func (r *runner) assess() error {
-	for _, key := range fake.KeysOf(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind))(r.cluster) {
+	for _, key := range keysOf(r, v1alpha1.ClusterServiceVersionKind, nil) {
 		for _, of := range []struct {
 			controller string
 			assess     func(types.NamespacedName) ([]olmcore.Diagnostic, error)
@@ -74,13 +75,23 @@ func (r *runner) assess() error {
 				return err
 			}
 			for i := range said {
-				if err := r.add(fake.Event{Controller: of.controller, Key: key, Diagnostic: &said[i]}); err != nil {
+				if err := r.add(controller.Event{Controller: of.controller, Key: key, Diagnostic: &said[i]}); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// keysOf returns the keys of the objects of a kind of OLM in the cluster.
+func keysOf(r *runner, kind string, of func(olmcore.Object) []types.NamespacedName) []types.NamespacedName {
+	all := controller.Controller{Kinds: []schema.GroupVersionKind{v1alpha1.SchemeGroupVersion.WithKind(kind)}, KeysOf: of}
+	keys, err := all.Keys(r.ctx, r.cluster)
+	if err != nil {
+		return nil // the cluster serves OLM's kinds
+	}
+	return keys
 }
 
 func (r *runner) assessPermissions(key types.NamespacedName) ([]olmcore.Diagnostic, error) {

@@ -23,6 +23,7 @@ import (
 	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // runner collects what is done and said, by object.
@@ -84,23 +85,23 @@ func (r *runner) look(input *observed) error {
 	}
 	guesses := guess.Controllers()
 	for i, c := range tolerant(o.Controllers()) {
-		for _, key := range c.Keys(r.cluster) {
-			found, err := c.Reconcile(r.ctx, input, key, r.cluster.Now(), nil)
-			if err != nil {
-				return err
-			}
-			for _, e := range events(c.Name, key, found) {
+		err := decide(r, c, input, func(report controller.Report) error {
+			for _, e := range events(report) {
 				if err := r.add(e); err != nil {
 					return err
 				}
 				if e.Diagnostic != nil && e.Diagnostic.Reason == reasonUndecided {
-					// All that is missing is to be named, not the first kind alone.
+					// All kinds that were not read are reported, not only the first one.
 					input.guessing = true
-					_, _ = guesses[i].Reconcile(r.ctx, input, key, r.cluster.Now(), nil)
+					_, _ = guesses[i].Reconcile(r.ctx, input, report.Key, r.cluster.Now(), nil)
 					input.guessing = false
 				}
 			}
-			r.requeue(c.Name, key, found.RequeueAfter)
+			r.requeue(c.Name, report.Key, report.Result.RequeueAfter)
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	if err := r.explain(input); err != nil {
@@ -109,17 +110,39 @@ func (r *runner) look(input *observed) error {
 	return r.audit()
 }
 
-// events are what a result says, in the form in which a Driver records it.
-func events(controller string, key types.NamespacedName, found olmcore.Result) []fake.Event {
-	var list []fake.Event
-	for _, a := range found.Actions {
-		list = append(list, fake.Event{Controller: controller, Key: key, Action: a})
+// decide reconciles each key of a controller once without running the actions, and calls add with each Report.
+func decide(r *runner, c controller.Controller, reader olmcore.Reader, add func(controller.Report) error) error {
+	keys, err := c.Keys(r.ctx, r.cluster)
+	if err != nil {
+		return err
 	}
-	for i := range found.Transitions {
-		list = append(list, fake.Event{Controller: controller, Key: key, Transition: &found.Transitions[i]})
+	one := &controller.Runner{Controller: c, Reader: reader}
+	for _, key := range keys {
+		report, err := one.RunOnce(r.ctx, key, r.cluster.Now())
+		if err != nil {
+			return err
+		}
+		if err := add(report); err != nil {
+			return err
+		}
 	}
-	for i := range found.Diagnostics {
-		list = append(list, fake.Event{Controller: controller, Key: key, Diagnostic: &found.Diagnostics[i]})
+	return nil
+}
+
+// events returns the contents of a Report as Events, as a fake.Driver records them.
+func events(report controller.Report) (list []controller.Event) {
+	add := func(e controller.Event) {
+		e.Controller, e.Key = report.Controller, report.Key
+		list = append(list, e)
+	}
+	for _, a := range report.Result.Actions {
+		add(controller.Event{Action: a})
+	}
+	for i := range report.Result.Transitions {
+		add(controller.Event{Transition: &report.Result.Transitions[i]})
+	}
+	for i := range report.Result.Diagnostics {
+		add(controller.Event{Diagnostic: &report.Result.Diagnostics[i]})
 	}
 	return list
 }
@@ -180,17 +203,17 @@ func (r *runner) await() error {
 		return err
 	}
 	for _, c := range tolerant(o.Controllers()) {
-		for _, key := range c.Keys(r.cluster) {
-			found, err := c.Reconcile(r.ctx, r.cluster, key, r.cluster.Now(), nil)
-			if err != nil {
-				return err
-			}
-			r.requeue(c.Name, key, found.RequeueAfter)
-			for _, e := range events(c.Name, key, found) {
+		err := decide(r, c, r.cluster, func(report controller.Report) error {
+			r.requeue(c.Name, report.Key, report.Result.RequeueAfter)
+			for _, e := range events(report) {
 				if r.isNotUnpacked(e) { // the namespace was resolved again, which replaced its answers
 					r.noteNotUnpacked(e)
 				}
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -199,13 +222,15 @@ func (r *runner) await() error {
 // reasonUndecided stands for what cannot be decided, as a kind was not read.
 const reasonUndecided = "Undecided"
 
-// tolerant turns an input that a package refuses, and one that lacks what was not
-// read, into a diagnostic: one object must not hide the others.
-func tolerant(controllers []fake.Controller) []fake.Controller {
-	for i := range controllers {
-		c := &controllers[i]
+// tolerant makes controllers report an invalid input, and one that lacks kinds which were not read, as a Diagnostic.
+// The error of one object then does not hide the others.
+func tolerant(all []controller.Controller) []controller.Controller {
+	for i := range all {
+		c := &all[i]
 		reconcile := c.Reconcile
-		c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+		c.Reconcile = func(
+			ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults,
+		) (olmcore.Result, error) {
 			found, err := reconcile(ctx, r, key, now, last)
 			reason := "InvalidInput"
 			if errors.Is(err, olmcore.ErrNotRead) {
@@ -215,15 +240,15 @@ func tolerant(controllers []fake.Controller) []fake.Controller {
 			}
 			return olmcore.Result{Diagnostics: []olmcore.Diagnostic{{
 				Severity: olmcore.Error, Reason: reason, Message: err.Error(),
-				Target: olmcore.Ref{APIVersion: c.Kind.Group, Kind: c.Kind.Kind, Namespace: key.Namespace, Name: key.Name},
+				Target: olmcore.Ref{APIVersion: c.Kinds[0].Group, Kind: c.Kinds[0].Kind, Namespace: key.Namespace, Name: key.Name},
 			}}}, nil
 		}
 	}
-	return controllers
+	return all
 }
 
 // add files an event under its object.
-func (r *runner) add(e fake.Event) error {
+func (r *runner) add(e controller.Event) error {
 	switch {
 	case e.Action != nil:
 		record, err := olmcore.RecordOf(e.Action)
@@ -257,12 +282,12 @@ func (r *runner) add(e fake.Event) error {
 }
 
 // isNotUnpacked reports whether an event says that a bundle of a catalog in the input must be unpacked first.
-func (r *runner) isNotUnpacked(e fake.Event) bool {
+func (r *runner) isNotUnpacked(e controller.Event) bool {
 	return e.Diagnostic != nil && e.Diagnostic.Reason == create.ReasonBundleNotUnpacked && len(r.catalogs.Content) > 0
 }
 
 // noteNotUnpacked adds the Note to the answer that an event is about, once for all bundles.
-func (r *runner) noteNotUnpacked(e fake.Event) {
+func (r *runner) noteNotUnpacked(e controller.Event) {
 	if about := r.about(e, e.Diagnostic.Target); about.Resolution != nil {
 		about.Resolution.Note = notUnpacked
 	}
@@ -274,7 +299,7 @@ func isUndecided(reason string) bool {
 }
 
 // undecided marks the results of a key.
-func (r *runner) undecided(e fake.Event) {
+func (r *runner) undecided(e controller.Event) {
 	if e.Controller != controllers.Subscription {
 		r.result(kindOf[e.Controller], e.Key).Undecided = true
 		return
@@ -286,7 +311,7 @@ func (r *runner) undecided(e fake.Event) {
 
 // about returns the result that an event belongs to: that of the reconciled
 // object; in a namespace of Subscriptions that of the Subscription concerned.
-func (r *runner) about(e fake.Event, target olmcore.Ref) *Result {
+func (r *runner) about(e controller.Event, target olmcore.Ref) *Result {
 	if e.Controller != controllers.Subscription {
 		return r.result(kindOf[e.Controller], e.Key)
 	}
@@ -363,16 +388,16 @@ func (r *Result) say(d olmcore.Diagnostic) {
 }
 
 // requeue notes the next deadline; it also makes an object appear about which there is nothing to say.
-func (r *runner) requeue(controller string, key types.NamespacedName, after time.Duration) {
+func (r *runner) requeue(name string, key types.NamespacedName, after time.Duration) {
 	text := ""
 	if after > 0 {
 		text = after.String()
 	}
-	if controller != controllers.Subscription {
-		if controller == controllers.Copies || controller == controllers.Permissions {
+	if name != controllers.Subscription {
+		if name == controllers.Copies || name == controllers.Permissions {
 			r.requeueMore(key, after)
-		} else if controller != controllers.Group && controller != controllers.Condition {
-			r.result(kindOf[controller], key).RequeueAfter = text
+		} else if name != controllers.Group && name != controllers.Condition {
+			r.result(kindOf[name], key).RequeueAfter = text
 		}
 		return
 	}

@@ -9,17 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/chaos"
 	"github.com/olmcore/olm/fake/gen/walk"
 	_ "github.com/olmcore/olm/internal/seeded"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 func TestThroughTakesStepsAndReturnsWhatWentWrong(t *testing.T) {
 	never, walked, failed := errors.New("never"), 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		writes := 0
-		h := chaos.New(chaos.Options{AfterAction: func(*chaos.History, fake.Event) error {
+		h := chaos.New(chaos.Options{AfterAction: func(controller.Event) error {
 			if writes++; writes > 3 {
 				return never
 			}

@@ -30,6 +30,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/controlplane"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 // atOnce is how many stories run at the same time: they mostly wait.
@@ -134,7 +135,7 @@ func (c *cluster) run() (err error) {
 	}
 	c.ends = append(c.ends, c.plane.Stop)
 	images := fake.NewCluster(begun) // it says what an image is called
-	if c.nodes, err = c.plane.PlayNodes(images.ImageID); err != nil {
+	if c.nodes, err = c.plane.PlayNodes(func(name string) string { return images.Image(name).ID() }); err != nil {
 		return err
 	}
 	c.ends = append(c.ends, c.nodes.Stop)
@@ -185,7 +186,7 @@ func (c *cluster) manage() error {
 	}
 	mgr, err := olmruntime.New(config, ctrl.Options{
 		Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}, GracefulShutdownTimeout: new(20 * time.Second),
-	}, olmruntime.Options{Options: options(), FieldValidation: "Strict", Told: c.hear})
+	}, olmruntime.Options{Options: options(), FieldValidation: "Strict", OnReport: c.hear})
 	if err != nil {
 		return err
 	}
@@ -222,15 +223,15 @@ func (c *cluster) stop() error {
 // heard is what the manager reported.
 type heard struct {
 	mu      sync.Mutex
-	reports map[string][]controllers.Report // by namespace
+	reports map[string][]controller.Report // by namespace
 	last    map[string]time.Time
 }
 
-func (h *heard) hear(r controllers.Report) {
+func (h *heard) hear(r controller.Report) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.reports == nil {
-		h.reports, h.last = map[string][]controllers.Report{}, map[string]time.Time{}
+		h.reports, h.last = map[string][]controller.Report{}, map[string]time.Time{}
 	}
 	namespace := cmp.Or(r.Key.Namespace, r.Key.Name) // an Operator is named PACKAGE.NAMESPACE
 	if _, of, ok := strings.Cut(namespace, "."); ok && r.Key.Namespace == "" {
@@ -243,8 +244,8 @@ func (h *heard) hear(r controllers.Report) {
 }
 
 // of returns what was reported about a namespace, and when the manager acted there last.
-func (h *heard) of(namespace string) ([]controllers.Report, time.Time) {
+func (h *heard) of(namespace string) ([]controller.Report, time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return append([]controllers.Report(nil), h.reports[namespace]...), h.last[namespace]
+	return append([]controller.Report(nil), h.reports[namespace]...), h.last[namespace]
 }

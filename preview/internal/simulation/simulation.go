@@ -25,6 +25,7 @@ import (
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
@@ -89,7 +90,7 @@ func New(now time.Time, objects []olmcore.Object, options controllers.Options,
 		return verdicts.Items, nil
 	}
 	o := &olm.OLM{Options: options, Disconnected: true}
-	run := slices.DeleteFunc(o.Controllers(), func(c fake.Controller) bool { return !slices.Contains(Controllers, c.Name) })
+	run := slices.DeleteFunc(o.Controllers(), func(c controller.Controller) bool { return !slices.Contains(Controllers, c.Name) })
 	s.driver = &fake.Driver{Cluster: s.cluster, Controllers: run}
 	return s, nil
 }
@@ -141,7 +142,7 @@ func (s *Simulation) Run(ctx context.Context, limit time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.driver.AfterAction = func(fake.Event) error { return ctx.Err() }
+	s.driver.AfterAction = func(controller.Event) error { return ctx.Err() }
 	err := s.driver.RunUntilIdle(ctx, limit)
 	s.driver.Events = nil
 	return err

@@ -19,6 +19,7 @@ import (
 	"github.com/olmcore/olm/examples/internal/command"
 	"github.com/olmcore/olm/examples/registry"
 	"github.com/olmcore/olm/installplan/crvalidation"
+	"github.com/olmcore/olm/olmcore/controller"
 )
 
 func main() { command.Main(run) }
@@ -65,11 +66,11 @@ func run(ctx context.Context, args []string, _ io.Reader, out io.Writer) error {
 	}
 	runners := set.Runners(cluster, cluster)
 	for _, r := range runners {
-		r.Told = func(report controllers.Report) { fmt.Fprint(out, report) }
+		r.OnReport = func(report controller.Report) { fmt.Fprint(out, report) }
 	}
 	wake := make(chan struct{}, 1)
 	if clients != nil {
-		go clients.Watch(ctx, func(controllers.Change) {
+		go clients.Watch(ctx, func(controller.Change) {
 			select {
 			case wake <- struct{}{}:
 			default: // it is going to be looked at
@@ -80,12 +81,12 @@ func run(ctx context.Context, args []string, _ io.Reader, out io.Writer) error {
 }
 
 // passes runs everything once, or every so often and when it is woken.
-func passes(ctx context.Context, runners []*controllers.Runner, every time.Duration, clients *registry.Clients, wake <-chan struct{}) error {
+func passes(ctx context.Context, runners []*controller.Runner, every time.Duration, clients *registry.Clients, wake <-chan struct{}) error {
 	for {
-		err := controllers.Pass(ctx, runners, time.Now)
+		err := controller.Pass(ctx, runners, time.Now)
 		if every == 0 && clients != nil && err == nil {
 			// Those that the pass connected to are read now.
-			err = errors.Join(clients.Wait(ctx), controllers.Pass(ctx, runners, time.Now))
+			err = errors.Join(clients.Wait(ctx), controller.Pass(ctx, runners, time.Now))
 		}
 		if every == 0 || ctx.Err() != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"github.com/olmcore/olm/examples/internal/command"
 	"github.com/olmcore/olm/examples/registry"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/controller"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
@@ -65,9 +66,9 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	}
 	runners := set.Runners(observed, plan)
 	for _, r := range runners {
-		r.Told = func(report controllers.Report) { fmt.Fprint(out, report) }
+		r.OnReport = func(report controller.Report) { fmt.Fprint(out, report) }
 	}
-	return errors.Join(controllers.Pass(ctx, runners, time.Now), plan.Write(*folder))
+	return errors.Join(controller.Pass(ctx, runners, time.Now), plan.Write(*folder))
 }
 
 // readCatalogs reads the content of all catalogs once. That there was a connection is no part of the plan.
@@ -82,7 +83,7 @@ func readCatalogs(ctx context.Context, observed *olmcore.Snapshot, flags *comman
 	if err := set.Only(controllers.Catalog); err != nil {
 		return err
 	}
-	if err := controllers.Pass(ctx, set.Runners(observed, olmgitops.New(observed)), time.Now); err != nil {
+	if err := controller.Pass(ctx, set.Runners(observed, olmgitops.New(observed)), time.Now); err != nil {
 		return err
 	}
 	flags.Catalogs.Serve(&flags.Options)
