@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objecthash contains OLM's hashes of objects, and the names that OLM makes from them. They are bit-identical to
-// OLM's, so the objects of a running cluster are recognised.
+// Package objecthash contains OLM's hashes of objects, and the names that OLM makes from them. They are bit-identical
+// to OLM's, so the objects of a running cluster are recognised.
 package objecthash
 
 import (
@@ -11,9 +11,9 @@ import (
 	"math/big"
 )
 
-// Hash returns OLM's hash of an object, bit for bit: SHA-224 over the JSON encoding of v followed by one newline, as base62
-// (digits, lower case, upper case). It labels Pods, Services and Deployments and is part of permission names, so
-// objects of a running cluster are recognised and not rolled. The error is that of encoding/json.
+// Hash returns OLM's hash of an object, bit for bit: SHA-224 over the JSON encoding of v followed by one newline, as
+// base62 (digits, lower case, upper case). It labels Pods, Services and Deployments and is part of permission names,
+// so objects of a running cluster are recognised and not rolled. The error is that of encoding/json.
 //
 // Source: operator-lifecycle-manager pkg/lib/kubernetes/pkg/util/hash and its callers.
 func Hash(v any) (string, error) {
@@ -35,8 +35,9 @@ func HashWithoutNewline(v any) (string, error) {
 	return base62(data), nil
 }
 
-// HashCanonical returns the base62 SHA-224 of canonical JSON: keys sorted, no HTML escaping, no white space, no newline. v
-// holds JSON values as olmcore.ToMap returns them.
+// HashCanonical returns the base62 SHA-224 of the JSON encoding of v: keys sorted, no HTML escaping, no white space, no
+// newline.
+// v holds JSON values as olmcore.ToMap returns them.
 func HashCanonical(v map[string]any) (string, error) {
 	data, err := CanonicalJSON(v)
 	if err != nil {

@@ -56,7 +56,8 @@ func TestPermissionHashesAreOLMs(t *testing.T) {
 		RoleRef  rbacv1.RoleRef
 		Subjects []rbacv1.Subject
 	}{
-		rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "etcdoperator.v0.9.4-etcd--UPL9qybYw5qrYAElycSSJ9bPP0DI8BLbIyyfv"},
+		rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role",
+			Name: "etcdoperator.v0.9.4-etcd--UPL9qybYw5qrYAElycSSJ9bPP0DI8BLbIyyfv"},
 		[]rbacv1.Subject{{Kind: "ServiceAccount", Name: "etcd-operator", Namespace: "operators"}},
 	}
 	got, err = objecthash.HashWithoutNewline(binding)

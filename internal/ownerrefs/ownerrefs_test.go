@@ -31,16 +31,18 @@ func TestOwnerReferences(t *testing.T) {
 	controlling.Controller = new(true)
 	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "9"}
 	type refs = []metav1.OwnerReference
+	a, b := owner("a", "1"), owner("b", "2")
+	old := owner("a", "0")
 	for name, tt := range map[string]struct{ have, want, repaired, added refs }{
 		"nothing wanted, nothing changed":          {have: refs{foreign}, repaired: refs{foreign}, added: refs{foreign}},
-		"an absent owner is added at the end":      {have: refs{foreign}, want: refs{owner("a", "1")}, repaired: refs{foreign, owner("a", "1")}, added: refs{foreign, owner("a", "1")}},
-		"new owners are sorted by name":            {want: refs{owner("b", "2"), owner("a", "1")}, repaired: refs{owner("a", "1"), owner("b", "2")}, added: refs{owner("a", "1"), owner("b", "2")}},
-		"a recreated owner replaces its old self":  {have: refs{owner("a", "0")}, want: refs{owner("a", "1")}, repaired: refs{owner("a", "1")}, added: refs{owner("a", "0"), owner("a", "1")}},
-		"a malformed reference is rewritten":       {have: refs{controlling}, want: refs{owner("a", "1")}, repaired: refs{owner("a", "1")}, added: refs{owner("a", "1")}},
-		"duplicates of one UID are dropped":        {have: refs{foreign, foreign}, want: refs{owner("a", "1")}, repaired: refs{foreign, owner("a", "1")}, added: refs{foreign, owner("a", "1")}},
+		"an absent owner is added at the end":      {have: refs{foreign}, want: refs{a}, repaired: refs{foreign, a}, added: refs{foreign, a}},
+		"new owners are sorted by name":            {want: refs{b, a}, repaired: refs{a, b}, added: refs{a, b}},
+		"a recreated owner replaces its old self":  {have: refs{old}, want: refs{a}, repaired: refs{a}, added: refs{old, a}},
+		"a malformed reference is rewritten":       {have: refs{controlling}, want: refs{a}, repaired: refs{a}, added: refs{a}},
+		"duplicates of one UID are dropped":        {have: refs{foreign, foreign}, want: refs{a}, repaired: refs{foreign, a}, added: refs{foreign, a}},
 		"an owner without UID is never written":    {want: refs{owner("a", "")}},
-		"another live owner is never removed":      {have: refs{owner("b", "2")}, want: refs{owner("a", "1")}, repaired: refs{owner("b", "2"), owner("a", "1")}, added: refs{owner("b", "2"), owner("a", "1")}},
-		"a foreign kind of that name is no old us": {have: refs{foreign}, want: refs{owner("a", "1")}, repaired: refs{foreign, owner("a", "1")}, added: refs{foreign, owner("a", "1")}},
+		"another live owner is never removed":      {have: refs{b}, want: refs{a}, repaired: refs{b, a}, added: refs{b, a}},
+		"a foreign kind of that name is no old us": {have: refs{foreign}, want: refs{a}, repaired: refs{foreign, a}, added: refs{foreign, a}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			repaired, changed := ownerrefs.Repair(tt.have, tt.want)
@@ -111,7 +113,8 @@ func TestOwnerReferencesHoldEveryWantedOwnerOnceAndSettle(t *testing.T) {
 			require.Equal(t, before, have, "%s writes to its argument", name)
 			require.Equal(t, changed, !cmp.Equal(have, got), name)
 			for _, w := range want {
-				require.Len(t, slices.DeleteFunc(slices.Clone(got), func(r metav1.OwnerReference) bool { return !olmcore.SameOwnerReference(r, w) }), 1)
+				differs := func(r metav1.OwnerReference) bool { return !olmcore.SameOwnerReference(r, w) }
+				require.Len(t, slices.DeleteFunc(slices.Clone(got), differs), 1)
 			}
 			again, changed := merge(got, want)
 			require.False(t, changed, "%s does not settle", name)

@@ -19,7 +19,8 @@ import (
 // pure are the packages whose functions see nothing but their arguments.
 var pure = []string{
 	"internal/apigroup", "internal/builtin", "internal/checkpoint", "internal/inputs", "internal/installer", "internal/jsonvalue",
-	"internal/nilcheck", "internal/objecthash", "internal/ownerrefs", "internal/plans", "internal/printable", "internal/ruletable", "internal/spelling", "internal/terms", "internal/yamljson",
+	"internal/nilcheck", "internal/objecthash", "internal/ownerrefs", "internal/plans", "internal/printable",
+	"internal/ruletable", "internal/spelling", "internal/terms", "internal/yamljson",
 	"olmcore", "catalog", "subscription", "installplan", "csv",
 }
 

@@ -38,8 +38,8 @@ type Standing struct {
 }
 
 // WhatIf resolves a namespace before and after the changes and compares the Results. It does
-// not modify in. It returns an *olmcore.InputError if a change names a Subscription or ClusterServiceVersion that in does
-// not contain.
+// not modify in. It returns an *olmcore.InputError if a change names a Subscription or ClusterServiceVersion that in
+// does not contain.
 func WhatIf(in Input, changes ...Change) (Difference, error) {
 	changed, err := model.Changed(in, changes...)
 	if err != nil {

@@ -17,14 +17,9 @@ import (
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/reasons"
-	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/internal/ownerrefs"
 	"github.com/olmcore/olm/olmcore"
 )
-
-// hashKey is the annotation of an object with the hash of what a step applied. Later calls compare this hash instead of
-// the object, because the API server may have added defaults to the object.
-const hashKey = olmcore.KeyPrefix + "step-hash"
 
 // byContent is the rule of all kinds whose content is kept up to date.
 func byContent(w *world, t *Target) Decision {
@@ -127,17 +122,6 @@ func labelled(w *world, t *Target) map[string]any {
 		delete(metadata, "annotations")
 	}
 	return object
-}
-
-// hashOf returns the hash of the content of an object. It does not depend on the UID of the owner, which changes if the
-// version is created again.
-func hashOf(object map[string]any) (string, error) {
-	if labels := manifest.Strings(manifest.Fields(object, "metadata"), "labels"); labels[olmcore.LabelOwnerUID] != nil {
-		delete(labels, olmcore.LabelOwnerUID)
-		object = withMetadata(object)
-		manifest.Fields(object, "metadata")["labels"] = labels
-	}
-	return objecthash.HashCanonical(object)
 }
 
 // update returns the Decision about an object that exists and differs from the step.
