@@ -37,7 +37,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	// 1. The CatalogSource, and the Namespace, which the Pods of some CatalogSources do not depend on.
 	o, err := olmcore.GetKind(ctx, r, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.CatalogSourceKind), key.Namespace, key.Name)
 	if err != nil {
-		return Input{}, olmcore.Needed(err, "everything about a CatalogSource")
+		return Input{}, inputs.Needed(err, "everything about a CatalogSource")
 	}
 	cs, ok := o.(*v1alpha1.CatalogSource)
 	if !ok {
@@ -47,12 +47,12 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	config, _ = config.effective(cs)
 	in.Namespace, err = olmcore.Get[*corev1.Namespace](ctx, r, "", cs.Namespace)
 	if err != nil && (securityContext(cs) == "" || !errors.Is(err, olmcore.ErrNotRead)) {
-		return Input{}, olmcore.Needed(err, "the security context of the catalog's Pods")
+		return Input{}, inputs.Needed(err, "the security context of the catalog's Pods")
 	}
 	// 2. Pods and Nodes.
 	in.Pods, err = gatherPods(ctx, r, cs, config.Replicas)
 	if err != nil {
-		return Input{}, olmcore.Needed(err, "whether the catalog serves")
+		return Input{}, inputs.Needed(err, "whether the catalog serves")
 	}
 	if !config.IgnoreNodes {
 		in.Nodes, err = olmcore.Observe[*corev1.Node](ctx, r, "", nil)
@@ -65,7 +65,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	if cs.Spec.ConfigMap != "" {
 		in.ConfigMap, err = olmcore.Get[*corev1.ConfigMap](ctx, r, cs.Namespace, cs.Spec.ConfigMap)
 		if err != nil {
-			return Input{}, olmcore.Needed(err, "what the catalog's Pods are made from")
+			return Input{}, inputs.Needed(err, "what the catalog's Pods are made from")
 		}
 	}
 	name := cs.Name
@@ -79,7 +79,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 		gatherNamed(ctx, r, cs, &in.PodDisruptionBudgets, inputs.Optional, service),
 	)
 	if err != nil {
-		return Input{}, olmcore.Needed(err, "what the catalog's Pods are made from")
+		return Input{}, inputs.Needed(err, "what the catalog's Pods are made from")
 	}
 	// 4. The namespaces to notify.
 	if key.Namespace == config.GlobalCatalogNamespace {

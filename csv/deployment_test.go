@@ -20,6 +20,7 @@ import (
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/fake/gen"
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -447,7 +448,7 @@ func TestCreatedDeploymentIsComplete(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	hash, err := olmcore.Hash(want.Spec)
+	hash, err := objecthash.Hash(want.Spec)
 	require.NoError(t, err)
 	require.Equal(t, hash, got.Labels["olm.deployment-spec-hash"])
 }

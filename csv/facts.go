@@ -14,7 +14,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
-	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/internal/installer"
 )
 
 type (
@@ -77,7 +77,7 @@ func observe(in *Input) *facts {
 // observeOperator returns the data that installing the operator depends on. It is the only place that fills
 // model.Operator.
 func observeOperator(f *facts) model.Operator {
-	account, _ := olmcore.AccountOf(f.group)
+	account, _ := installer.AccountOf(f.group)
 	return model.Operator{
 		Now:                     f.now,
 		CSV:                     f.csv,

@@ -21,6 +21,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/csv/internal/read"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
+	"github.com/olmcore/olm/internal/installer"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -172,7 +173,7 @@ func strategyError(c *version) string {
 // waitForAccount waits for the ServiceAccount that the OperatorGroup names, because nothing may be installed with more
 // permissions than those of the account.
 func waitForAccount(f *facts) (decision, bool) {
-	if _, confirmed := olmcore.AccountOf(f.group); confirmed {
+	if _, confirmed := installer.AccountOf(f.group); confirmed {
 		return decision{}, false
 	}
 	d := f.stay().requeue(accountPace)

@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/installer"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -113,7 +114,7 @@ func judgeRules(r *v1alpha1.RequirementStatus, permissions []permission, granted
 // repair returns the actions that create the missing ServiceAccounts, roles and bindings of the CSV's InstallPlan, if
 // the decision reported unmet requirements.
 func repair(f *facts, d decision) []olmcore.Action {
-	account, confirmed := olmcore.AccountOf(f.group)
+	account, confirmed := installer.AccountOf(f.group)
 	if !d.reports || !confirmed {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/model"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
+	"github.com/olmcore/olm/internal/installer"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -35,7 +36,7 @@ func wasCalled(in *Input) bool {
 // the account of the OperatorGroup is not confirmed, because then it is unknown which account may write.
 func mayRenewCertificates(f *facts) bool {
 	isReplacing := f.phase == v1alpha1.CSVPhaseReplacing && f.chain.Successor != nil && !f.chain.Followed
-	_, confirmed := olmcore.AccountOf(f.group)
+	_, confirmed := installer.AccountOf(f.group)
 	return (f.phase == v1alpha1.CSVPhasePending || isReplacing) && isCalled(f.csv) && f.group != nil && confirmed && specError(f.csv) == ""
 }
 

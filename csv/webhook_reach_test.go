@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/csvtest"
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -105,7 +106,7 @@ func TestCommandInMessageAllowsWebhook(t *testing.T) {
 func adoptedWithRules(t *testing.T) (*fake.Cluster, *fake.Driver) {
 	made, _ := install(t, limited("", "pods"))
 	w := limited("rbac.authorization.k8s.io", "clusterroles").Spec.WebhookDefinitions[0]
-	hash, err := olmcore.Hash(&w)
+	hash, err := objecthash.Hash(&w)
 	require.NoError(t, err)
 	cluster, driver := newWorld(csv.Config{})
 	cluster.Advance(made.Now().Sub(cluster.Now()))

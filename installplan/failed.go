@@ -9,7 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/installplan/internal/step"
-	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/internal/plans"
 )
 
 // failedRules are the rows for plans in phase Failed. A plan that was refused before anything was applied starts again
@@ -48,7 +48,7 @@ func restart(f *facts) decision {
 			continue
 		}
 		exists := func(c *v1alpha1.ClusterServiceVersion) bool { return c.Name == s.Resolving }
-		isOpen := !olmcore.IsStepDone(s) || !slices.ContainsFunc(f.in.ClusterServiceVersions.Items, exists)
+		isOpen := !plans.IsStepDone(s) || !slices.ContainsFunc(f.in.ClusterServiceVersions.Items, exists)
 		d.steps[i] = s.Status
 		if takenOver[s.Resolving] && isOpen {
 			d.steps[i] = v1alpha1.StepStatusNotCreated

@@ -19,6 +19,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/internal/installer"
 	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -329,7 +330,7 @@ func TestFailedPlanIsRetriedAsItsServiceAccount(t *testing.T) {
 	in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: Meta("scoped")}
 	require.Equal(t, installplan.StateRetried, assess(t, in).State)
 
-	account, _ := olmcore.AccountOf(in.OperatorGroups.Items[0])
+	account, _ := installer.AccountOf(in.OperatorGroups.Items[0])
 	in.InstallPlan.Status.AttenuatedServiceAccountRef = account
 	r := reconcile(t, in)
 	require.Len(t, r.Actions, 2)

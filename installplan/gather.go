@@ -27,6 +27,8 @@ import (
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/internal/apigroup"
+	"github.com/olmcore/olm/internal/inputs"
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -37,7 +39,7 @@ import (
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	plan, err := olmcore.Require[*v1alpha1.InstallPlan](ctx, r, key.Namespace, key.Name)
 	if err != nil {
-		return Input{}, olmcore.Needed(err, "everything about an InstallPlan")
+		return Input{}, inputs.Needed(err, "everything about an InstallPlan")
 	}
 	g := gatherer{ctx: ctx, r: r, plan: plan, in: Input{InstallPlan: plan, Config: config}}
 	g.in.Namespace, g.err = olmcore.ObserveNamed[*corev1.Namespace](ctx, r, "", key.Namespace)
@@ -81,7 +83,7 @@ type gatherer struct {
 }
 
 // needed adds to the error what is unknown without the objects that were not read.
-func (g *gatherer) needed(unknown string) { g.err = olmcore.Needed(g.err, unknown) }
+func (g *gatherer) needed(unknown string) { g.err = inputs.Needed(g.err, unknown) }
 
 // get reads one object, nil where there is none.
 func get[O olmcore.Object](g *gatherer, namespace, name string) (o O) {
@@ -265,7 +267,7 @@ func addsToGroups(in *Input) bool {
 		if s == nil || s.Resource.Kind != kinds.CRD || s.Status == v1alpha1.StepStatusNotCreated {
 			return false
 		}
-		return isConfined && !olmcore.IsStepDone(s) || !exists[nameOf(s)]
+		return isConfined && !plans.IsStepDone(s) || !exists[nameOf(s)]
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/internal/inputs"
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -79,7 +80,7 @@ func (in *Input) isHalfMade() bool {
 	}
 	for _, name := range plan.Spec.ClusterServiceVersionNames {
 		c := versionNamed(in, name)
-		if c == nil || !olmcore.NeverInstalled(c) {
+		if c == nil || !plans.NeverInstalled(c) {
 			return false
 		}
 	}
@@ -98,7 +99,7 @@ func leavesUnfollowed(in *Input) bool {
 		}
 	}
 	return slices.ContainsFunc(in.InstallPlan.Status.Plan, func(s *v1alpha1.Step) bool {
-		isOpen := s != nil && s.Resource.Kind == v1alpha1.SubscriptionKind && !olmcore.IsStepDone(s)
+		isOpen := s != nil && s.Resource.Kind == v1alpha1.SubscriptionKind && !plans.IsStepDone(s)
 		return isOpen && !takenOver[s.Resolving] && isUnfollowed(in, versionNamed(in, s.Resolving))
 	})
 }

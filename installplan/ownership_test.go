@@ -20,6 +20,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/internal/ownerrefs"
 	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -27,7 +28,7 @@ import (
 // ownedToo returns an object with further owners: versions of the namespace of the plan.
 func ownedToo(o olmcore.Object, versions ...string) olmcore.Object {
 	for _, v := range versions {
-		refs, _ := olmcore.AddOwnerReferences(o.GetOwnerReferences(), []metav1.OwnerReference{olmcore.OwnerReferenceTo(CSV(v))})
+		refs, _ := ownerrefs.Add(o.GetOwnerReferences(), []metav1.OwnerReference{olmcore.OwnerReferenceTo(CSV(v))})
 		o.SetOwnerReferences(refs)
 	}
 	return marked(o)

@@ -16,6 +16,6 @@
 // An action is a value. [RecordOf] returns its JSON form, for logs, tools and clients without Go types. Package decode
 // contains the inverse, and decodes objects for the adapters of clients.
 //
-// [Hash], [HashedName] and [ComponentLabelKey] are bit-identical to OLM's, so that a running cluster is recognised as
-// it is.
+// [PermissionObjects] and [ComponentLabelKey] give names, hashes and labels that are bit-identical to OLM's, so that a
+// running cluster is recognised as it is.
 package olmcore

@@ -50,17 +50,6 @@ func (e *NotReadError) Error() string {
 // Unwrap returns ErrNotRead.
 func (e *NotReadError) Unwrap() error { return ErrNotRead }
 
-// Needed returns the error of a read that a Gather cannot do without, or nil if err is nil. If the objects were not
-// read, the message also contains unknown, which names what cannot be determined without them, for example "the phase
-// of a ClusterServiceVersion".
-func Needed(err error, unknown string) error {
-	var notRead *NotReadError
-	if !errors.As(err, &notRead) || notRead.Unknown != "" {
-		return err
-	}
-	return &NotReadError{Kind: notRead.Kind, Namespace: notRead.Namespace, Unknown: unknown}
-}
-
 // Scope names objects that a Snapshot was filled with: all objects of a kind in one namespace, or in all namespaces if
 // Namespace is empty.
 type Scope struct {

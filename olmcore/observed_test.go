@@ -209,20 +209,6 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-func TestNeededSaysWhatCannotBeTold(t *testing.T) {
-	s, err := olmcore.NewSnapshot(nil)
-	require.NoError(t, err)
-	_, err = olmcore.List[*v1alpha1.Subscription](t.Context(), s, "ns", nil)
-	err = olmcore.Needed(err, "what is wanted")
-	require.ErrorIs(t, err, olmcore.ErrNotRead)
-	require.EqualError(t, err, "Subscription objects of namespace ns were not read, so what is wanted is unknown")
-	require.Equal(t, err, olmcore.Needed(err, "less"), "the innermost caller knows best")
-	require.EqualError(t, &olmcore.NotReadError{Kind: podKind}, "Pod objects were not read")
-	require.NoError(t, olmcore.Needed(nil, "a"))
-	other := errors.New("timeout")
-	require.Equal(t, other, olmcore.Needed(other, "a"))
-}
-
 func TestRequireSaysWhatDoesNotExist(t *testing.T) {
 	s, err := olmcore.NewSnapshot([]olmcore.Object{pod("a")}, olmcore.Everything)
 	require.NoError(t, err)

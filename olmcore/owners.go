@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -40,81 +38,7 @@ func SameOwnerReference(a, b metav1.OwnerReference) bool {
 		isTrue(a.Controller) == isTrue(b.Controller) && isTrue(a.BlockOwnerDeletion) == isTrue(b.BlockOwnerDeletion)
 }
 
-// RepairOwnerReferences returns the owner references in have, changed so that they contain each reference of want
-// exactly once. It also reports whether it changed anything:
-//   - A reference with the UID of a wanted reference, but with other fields, gets the wanted fields.
-//   - Of several references with one UID, only the first is kept.
-//   - A reference with the kind and name of a wanted reference, but with another UID, is replaced. Its owner was
-//     deleted and created again.
-//
-// All other references stay in their order. New references follow, sorted by name and UID. A reference of want without
-// a UID is ignored, because the API server rejects it. have is not modified. If nothing changes, have itself is
-// returned.
-func RepairOwnerReferences(have, want []metav1.OwnerReference) (repaired []metav1.OwnerReference, changed bool) {
-	return mergeOwnerReferences(have, want, true)
-}
-
-// AddOwnerReferences is like RepairOwnerReferences, but does not replace references with another UID. It removes only
-// duplicates of a UID. Use it if the owners were not read completely.
-func AddOwnerReferences(have, want []metav1.OwnerReference) (merged []metav1.OwnerReference, changed bool) {
-	return mergeOwnerReferences(have, want, false)
-}
-
-func mergeOwnerReferences(have, want []metav1.OwnerReference, replaceStale bool) ([]metav1.OwnerReference, bool) {
-	want = slices.DeleteFunc(slices.Clone(want), func(r metav1.OwnerReference) bool { return r.UID == "" })
-	slices.SortFunc(want, func(a, b metav1.OwnerReference) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
-	})
-	wanted, names := map[types.UID]metav1.OwnerReference{}, map[Key]bool{}
-	for _, ref := range slices.Backward(want) { // the first reference with a UID counts
-		wanted[ref.UID], names[ownerKey(ref)] = ref, true
-	}
-	merged, seen := make([]metav1.OwnerReference, 0, len(have)+len(want)), map[types.UID]bool{}
-	add := func(ref metav1.OwnerReference) {
-		if !seen[ref.UID] {
-			seen[ref.UID] = true
-			merged = append(merged, ref)
-		}
-	}
-	for _, ref := range have {
-		form, ok := wanted[ref.UID]
-		if ok {
-			ref = form
-		} else if replaceStale && names[ownerKey(ref)] {
-			continue // its owner was deleted and created again
-		}
-		add(ref)
-	}
-	for _, ref := range want {
-		add(ref)
-	}
-	if slices.EqualFunc(have, merged, SameOwnerReference) {
-		return have, false
-	}
-	return merged, true
-}
-
-func ownerKey(ref metav1.OwnerReference) Key {
-	return Key{Group: groupOf(ref.APIVersion), Kind: ref.Kind, Name: ref.Name}
-}
-
 func isTrue(b *bool) bool { return b != nil && *b }
-
-// AccountOf returns the ServiceAccount that installs operators in the namespace of an OperatorGroup, or nil if the
-// group names none. A nil group names none. confirmed is false if the spec names a ServiceAccount, but the status does
-// not contain it or contains one of another namespace. Then nothing may be installed, with any identity.
-//
-// Differs: OLM uses any account that the status names.
-func AccountOf(g *operatorsv1.OperatorGroup) (account *corev1.ObjectReference, confirmed bool) {
-	if g == nil || g.Spec.ServiceAccountName == "" {
-		return nil, true
-	}
-	ref := g.Status.ServiceAccountRef
-	if ref == nil || ref.Name != g.Spec.ServiceAccountName || ref.Namespace != "" && ref.Namespace != g.Namespace {
-		return nil, false
-	}
-	return ref.DeepCopy(), true
-}
 
 // AnnotationCoOwnerPrefix is the prefix of annotations of a cluster-scoped object. They record the
 // ClusterServiceVersions that the object was installed for, in addition to the owner in its labels. Each value is

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/internal/objecthash"
 )
 
 // permissionsHash is OLM's label of roles and bindings with the hash of their content.
@@ -70,13 +72,13 @@ type permission = v1alpha1.StrategyDeploymentPermissions
 
 func permissionName(csv *v1alpha1.ClusterServiceVersion, p permission, cluster bool) (string, error) {
 	if cluster {
-		return HashedName(csv.Name, struct {
+		return objecthash.HashedName(csv.Name, struct {
 			Name       string     `json:"name"`
 			Namespace  string     `json:"namespace"`
 			Permission permission `json:"permission"`
 		}{csv.Name, csv.Namespace, p})
 	}
-	return HashedName(csv.Name+"-"+p.ServiceAccountName, struct {
+	return objecthash.HashedName(csv.Name+"-"+p.ServiceAccountName, struct {
 		Name       string     `json:"name"`
 		Permission permission `json:"permission"`
 	}{csv.Name, p})
@@ -91,8 +93,8 @@ func roleAndBinding(csv *v1alpha1.ClusterServiceVersion, p permission, cluster b
 	name, err := permissionName(csv, p, cluster)
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: prefix + "Role", Name: name}
 	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Name: p.ServiceAccountName, Namespace: csv.Namespace}}
-	rules, rulesErr := HashWithoutNewline(p.Rules)
-	bound, boundErr := HashWithoutNewline(struct {
+	rules, rulesErr := objecthash.HashWithoutNewline(p.Rules)
+	bound, boundErr := objecthash.HashWithoutNewline(struct {
 		RoleRef  rbacv1.RoleRef
 		Subjects []rbacv1.Subject
 	}{ref, subjects})

@@ -4,7 +4,6 @@ package olmcore
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -122,12 +121,6 @@ type ResolutionFailure struct {
 	Message   string
 }
 
-// IsStepDone reports whether an InstallPlan has nothing left to do for a step: its object was created or existed
-// before, or the plan does not create it.
-func IsStepDone(s *v1alpha1.Step) bool {
-	return s.Status == v1alpha1.StepStatusCreated || s.Status == v1alpha1.StepStatusPresent || s.Status == v1alpha1.StepStatusNotCreated
-}
-
 // AnnotationSeparatePlan is the annotation of an InstallPlan that was made for one set of Subscriptions that depend on
 // each other. Without it a plan may contain versions for Subscriptions that have nothing to do with each other.
 const AnnotationSeparatePlan = KeyPrefix + "separate-plan"
@@ -136,25 +129,4 @@ const AnnotationSeparatePlan = KeyPrefix + "separate-plan"
 func IsSeparatePlan(plan *v1alpha1.InstallPlan) bool {
 	_, is := plan.Annotations[AnnotationSeparatePlan]
 	return is
-}
-
-// NeverInstalled reports whether the status of a ClusterServiceVersion proves that it was never Succeeded: it has no
-// phase, is Pending or has Failed, and its conditions do not contain the phase Succeeded. Conditions are cut to the
-// newest v1alpha1.ConditionsLengthLimit. A list of that length proves nothing, and neither does an empty list of a
-// version that Failed.
-func NeverInstalled(c *v1alpha1.ClusterServiceVersion) bool {
-	history := c.Status.Conditions
-	switch c.Status.Phase {
-	case v1alpha1.CSVPhaseNone, v1alpha1.CSVPhasePending:
-	case v1alpha1.CSVPhaseFailed:
-		if len(history) == 0 {
-			return false
-		}
-	default:
-		return false
-	}
-	return len(history) < v1alpha1.ConditionsLengthLimit &&
-		!slices.ContainsFunc(history, func(s v1alpha1.ClusterServiceVersionCondition) bool {
-			return s.Phase == v1alpha1.CSVPhaseSucceeded
-		})
 }

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/olmcore/olm/internal/inputs"
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/component"
 	"github.com/olmcore/olm/subscription/internal/relation"
@@ -57,7 +59,7 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, config Conf
 func list[T olmcore.Object](ctx context.Context, r olmcore.Reader, namespace, unknown string) (olmcore.Observed[T], error) {
 	items, err := olmcore.List[T](ctx, r, namespace, nil)
 	if err != nil {
-		return olmcore.Observed[T]{}, olmcore.Needed(err, unknown)
+		return olmcore.Observed[T]{}, inputs.Needed(err, unknown)
 	}
 	return olmcore.Found(items...), nil
 }
@@ -112,14 +114,14 @@ func getCSVs(
 	for open := sets.List(names); len(open) > 0; open = open[1:] {
 		c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, namespace, open[0])
 		if err != nil {
-			return nil, olmcore.Needed(err, "what is installed")
+			return nil, inputs.Needed(err, "what is installed")
 		}
 		if c == nil {
 			continue
 		}
 		found = append(found, c)
 		old := c.Spec.Replaces
-		if old != "" && olmcore.NeverInstalled(c) && !names.Has(old) {
+		if old != "" && plans.NeverInstalled(c) && !names.Has(old) {
 			names.Insert(old)
 			open = append(open, old)
 		}

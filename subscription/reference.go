@@ -9,6 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/planhistory"
 	"github.com/olmcore/olm/subscription/internal/relation"
@@ -280,7 +281,7 @@ func followRecorded(f *facts, d draft) draft {
 	if c == nil || !versions.canBeFollowed(c, f.sub) {
 		return d
 	}
-	if olmcore.NeverInstalled(c) && lacksOwnObjects(c) && versions.csvs[c.Spec.Replaces] != nil {
+	if plans.NeverInstalled(c) && lacksOwnObjects(c) && versions.csvs[c.Spec.Replaces] != nil {
 		return installAgain(f, d, c, "the InstallPlan of "+c.Name+" was deleted before it installed everything")
 	}
 	d.status.CurrentCSV = c.Name

@@ -8,6 +8,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/planhistory"
 	"github.com/olmcore/olm/subscription/internal/relation"
@@ -139,7 +140,7 @@ func executedPlanWith(f *facts, csv string) *v1alpha1.InstallPlan {
 
 // isHalfMade reports whether an InstallPlan created a version, but not all objects of its bundle.
 func isHalfMade(c *v1alpha1.ClusterServiceVersion) bool {
-	return c.Labels[olmcore.LabelManaged] == "true" && olmcore.NeverInstalled(c) && lacksOwnObjects(c)
+	return c.Labels[olmcore.LabelManaged] == "true" && plans.NeverInstalled(c) && lacksOwnObjects(c)
 }
 
 // leaveFruitless handles a Subscription that waits for an InstallPlan which was deleted or superseded. If a later
@@ -222,7 +223,7 @@ func goBack(f *facts, d draft) draft {
 // Source: none. Differs: OLM installs nothing more until the version is deleted, too.
 func resume(f *facts, d draft) draft {
 	c := d.csv
-	if c == nil || d.plan.Stage != StageMissing || !olmcore.NeverInstalled(c) || !isPartlyInstalled(f.sub, c) {
+	if c == nil || d.plan.Stage != StageMissing || !plans.NeverInstalled(c) || !isPartlyInstalled(f.sub, c) {
 		return d
 	}
 	if c.Status.Phase == v1alpha1.CSVPhaseFailed && f.n.failForward { // the namespace is resolved to a newer version

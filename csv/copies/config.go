@@ -47,7 +47,7 @@ const (
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go, syncOLMConfig.
 // Differs: OLM compares the number of copies with the number of namespaces. This library compares the names of the
 // namespaces.
-func ReconcileConfig(in ConfigInput) (Outcome, error) {
+func ReconcileConfig(in ConfigInput) (olmcore.Outcome, error) {
 	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) {
 		return decideConfig(&in), nil
 	})

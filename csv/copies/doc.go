@@ -4,9 +4,9 @@
 // OLMConfig whether the copies match its option. A copied CSV in each namespace that an operator watches shows its
 // users that the operator is there.
 //
-// [Gather] reads an [Input], and [Reconcile] turns it into an [Outcome]. [Affected] returns the originals to reconcile
-// after a change of an object. The key is the key of the original. If the original does not exist any more, its copies
-// are deleted.
+// [Gather] reads an [Input], and [Reconcile] turns it into an [olmcore.Outcome]. [Affected] returns the originals to
+// reconcile after a change of an object. The key is the key of the original. If the original does not exist any more,
+// its copies are deleted.
 //
 //	original, its OperatorGroup, Namespaces, OLMConfig  ->  the namespaces that should have a copy
 //	original                                            ->  the content of its copies

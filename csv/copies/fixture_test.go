@@ -103,7 +103,7 @@ func reconcile(in copies.Input) (olmcore.Result, error) {
 	return out.Result, err
 }
 
-func reconciled(t require.TestingT, in copies.Input) copies.Outcome {
+func reconciled(t require.TestingT, in copies.Input) olmcore.Outcome {
 	out, err := copies.Reconcile(in)
 	require.NoError(t, err)
 	return out

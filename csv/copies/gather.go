@@ -14,6 +14,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -24,7 +25,7 @@ import (
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	source, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)
 	if err != nil {
-		return Input{}, olmcore.Needed(err, "everything about copies of a ClusterServiceVersion")
+		return Input{}, inputs.Needed(err, "everything about copies of a ClusterServiceVersion")
 	}
 	reads := read.From(ctx, r)
 	in := Input{Key: key, Config: config, Sources: olmcore.Found[*v1alpha1.ClusterServiceVersion]()}
@@ -92,7 +93,7 @@ func namedIn(
 func GatherConfig(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (ConfigInput, error) {
 	c, err := olmcore.Require[*operatorsv1.OLMConfig](ctx, r, "", key.Name)
 	if err != nil {
-		return ConfigInput{}, olmcore.Needed(err, "whether copies of operators are disabled")
+		return ConfigInput{}, inputs.Needed(err, "whether copies of operators are disabled")
 	}
 	in := ConfigInput{OLMConfig: c, Config: config}
 	if c.Name != model.OLMConfigName {

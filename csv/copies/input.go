@@ -56,9 +56,6 @@ type Config struct {
 	ProtectedNamespaces []string `json:"protectedNamespaces,omitempty"`
 }
 
-// Outcome contains the result of Reconcile, and a Checkpoint that the caller passes to the next call.
-type Outcome = olmcore.Outcome
-
 // lists names every list of the Input once. To add a list, add a field and a row.
 func (in *Input) lists(v *inputs.ListVisit) {
 	inputs.VisitList(v, "Sources", &in.Sources, inputs.Optional)

@@ -36,7 +36,7 @@ const (
 // Differs: this library also deletes copies if the original is uncopiable, has no targets or is being deleted. It
 // deletes a copy whose label and annotation name different namespaces. It does not change an original that has the name
 // of a copy.
-func Reconcile(in Input) (Outcome, error) {
+func Reconcile(in Input) (olmcore.Outcome, error) {
 	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in) })
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmcore/olm/csv/internal/model"
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
 )
@@ -120,7 +121,7 @@ func slimContent(c *v1alpha1.ClusterServiceVersion) (holds content, ok bool) {
 
 // contentOf returns the hashes of a whole copy: one of its name, labels, annotations and spec, and one of its status.
 func contentOf(c *v1alpha1.ClusterServiceVersion) (holds content, err error) {
-	holds.spec, err = olmcore.Hash(struct {
+	holds.spec, err = objecthash.Hash(struct {
 		Name                string
 		Labels, Annotations map[string]string
 		Spec                *v1alpha1.ClusterServiceVersionSpec
@@ -128,7 +129,7 @@ func contentOf(c *v1alpha1.ClusterServiceVersion) (holds content, err error) {
 	if err != nil {
 		return content{}, err
 	}
-	holds.status, err = olmcore.Hash(&c.Status)
+	holds.status, err = objecthash.Hash(&c.Status)
 	return holds, err
 }
 

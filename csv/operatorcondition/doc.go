@@ -3,9 +3,9 @@
 // Package operatorcondition reconciles one OperatorCondition. In this object an operator reports conditions that affect
 // its lifecycle, for example that it must not be upgraded now. An administrator can override them.
 //
-// [Gather] reads an [Input], and [Reconcile] turns it into an [Outcome]. [Affected] returns the keys to reconcile after
-// a change of an object. A ClusterServiceVersion and its OperatorCondition have the same namespace and name, which is
-// the key of both.
+// [Gather] reads an [Input], and [Reconcile] turns it into an [olmcore.Outcome]. [Affected] returns the keys to
+// reconcile after a change of an object. A ClusterServiceVersion and its OperatorCondition have the same namespace and
+// name, which is the key of both.
 //
 //	a ClusterServiceVersion             ->  its OperatorCondition, with ServiceAccounts and Deployments
 //	spec.serviceAccounts                ->  a Role and a RoleBinding: they may get, update and patch this object

@@ -88,7 +88,7 @@ func reconcile(in operatorcondition.Input) (olmcore.Result, error) {
 	return out.Result, err
 }
 
-func reconciled(t require.TestingT, in operatorcondition.Input) operatorcondition.Outcome {
+func reconciled(t require.TestingT, in operatorcondition.Input) olmcore.Outcome {
 	out, err := operatorcondition.Reconcile(in)
 	require.NoError(t, err)
 	return out

@@ -39,9 +39,6 @@ type Input struct {
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Outcome contains the result of Reconcile, and a Checkpoint that the caller passes to the next call.
-type Outcome = olmcore.Outcome
-
 // lists names every list of the Input once. To add a list, add a field and a row.
 func (in *Input) lists(v *inputs.ListVisit) {
 	inputs.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, inputs.Optional, inputs.Writable)

@@ -60,7 +60,7 @@ const (
 // Differs: this library lists a ServiceAccount only once. It also copies a condition if only the reason or message
 // changed. It ignores Deployments that do not exist. It creates a RoleBinding only if the Role belongs to the
 // OperatorCondition.
-func Reconcile(in Input) (Outcome, error) {
+func Reconcile(in Input) (olmcore.Outcome, error) {
 	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/model"
+	"github.com/olmcore/olm/internal/ownerrefs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -104,7 +105,7 @@ func (f *facts) isAnothers() bool {
 // does not change overrides and conditions. A missing label olm.managed, repeated names and the order of names are no
 // change: OLM leaves out the label and repeats accounts, and each write outdates the conditions of the operator.
 func (f *facts) followed() (after *operatorsv2.OperatorCondition, changed bool) {
-	owners, disowned := olmcore.AddOwnerReferences(f.condition.OwnerReferences, []metav1.OwnerReference{controlledBy(f.csv)})
+	owners, disowned := ownerrefs.Add(f.condition.OwnerReferences, []metav1.OwnerReference{controlledBy(f.csv)})
 	accounts, deployments := accounts(f.csv), deploymentNames(f.csv)
 	spec := &f.condition.Spec
 	if !disowned && haveSameNames(spec.ServiceAccounts, accounts) && haveSameNames(spec.Deployments, deployments) {

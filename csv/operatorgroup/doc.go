@@ -3,8 +3,8 @@
 // Package operatorgroup reconciles one OperatorGroup. It determines which namespaces its operators watch, and creates
 // the ClusterRoles that let users access the provided APIs.
 //
-// [Gather] reads an [Input], and [Reconcile] turns it into an [Outcome]. [Affected] returns the OperatorGroups to
-// reconcile after a change of an object. Every ClusterServiceVersion of the namespace waits for the status that
+// [Gather] reads an [Input], and [Reconcile] turns it into an [olmcore.Outcome]. [Affected] returns the OperatorGroups
+// to reconcile after a change of an object. Every ClusterServiceVersion of the namespace waits for the status that
 // Reconcile writes. Package csv reads it.
 //
 //	spec.targetNamespaces, spec.selector   ->  status.namespaces

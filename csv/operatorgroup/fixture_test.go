@@ -45,7 +45,7 @@ func reconcile(in operatorgroup.Input) (olmcore.Result, error) {
 }
 
 // reconciled calls operatorgroup.Reconcile with a valid Input.
-func reconciled(t require.TestingT, in operatorgroup.Input) operatorgroup.Outcome {
+func reconciled(t require.TestingT, in operatorgroup.Input) olmcore.Outcome {
 	out, err := operatorgroup.Reconcile(in)
 	require.NoError(t, err)
 	return out

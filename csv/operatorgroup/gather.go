@@ -17,6 +17,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -26,7 +27,7 @@ import (
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (Input, error) {
 	g, err := olmcore.Require[*operatorsv1.OperatorGroup](ctx, r, key.Namespace, key.Name)
 	if err != nil {
-		return Input{}, olmcore.Needed(err, "everything about an OperatorGroup")
+		return Input{}, inputs.Needed(err, "everything about an OperatorGroup")
 	}
 	reads := read.From(ctx, r)
 	var roles []string

@@ -57,7 +57,7 @@ const (
 // Differs: OLM does not sort the target namespaces, and removes the ServiceAccount from the status if they change. This
 // library sorts the target namespaces and keeps the ServiceAccount. Package sweep finds the ClusterRoles and labels of
 // deleted OperatorGroups.
-func Reconcile(in Input) (Outcome, error) {
+func Reconcile(in Input) (olmcore.Outcome, error) {
 	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 

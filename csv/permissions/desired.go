@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/ownerrefs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -191,7 +192,7 @@ func withoutMarks(have olmcore.Object, labels map[string]string) map[string]stri
 	return labels
 }
 
-// repairOwners is like olmcore.RepairOwnerReferences. It also replaces references whose kind is written in another
+// repairOwners is like ownerrefs.Repair. It also replaces references whose kind is written in another
 // case, as OLM writes them and no client resolves them. The case alone is not a change: such a reference with the right
 // UID is replaced together with another change only.
 func repairOwners(have, want []metav1.OwnerReference) (repaired []metav1.OwnerReference, changed bool) {
@@ -205,7 +206,7 @@ func repairOwners(have, want []metav1.OwnerReference) (repaired []metav1.OwnerRe
 			respelt[i].Kind = want[n].Kind
 		}
 	}
-	return olmcore.RepairOwnerReferences(respelt, want)
+	return ownerrefs.Repair(respelt, want)
 }
 
 // content contains the fields of a role or binding other than its metadata.

@@ -11,9 +11,9 @@
 //	other namespaces              copied into each, owned by the copied ClusterServiceVersion there
 //	only its own namespace        left where the InstallPlan created them
 //
-// [Gather] reads an [Input], and [Reconcile] turns it into an [Outcome]. [Affected] returns the ClusterServiceVersions
-// to reconcile after a change of an object. [Assess] reports which APIs have no ClusterRoles, and why. [Gained]
-// compares two sets of roles and bindings, for example those before and after an upgrade.
+// [Gather] reads an [Input], and [Reconcile] turns it into an [olmcore.Outcome]. [Affected] returns the
+// ClusterServiceVersions to reconcile after a change of an object. [Assess] reports which APIs have no ClusterRoles,
+// and why. [Gained] compares two sets of roles and bindings, for example those before and after an upgrade.
 //
 // # What is granted
 //

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/csv/internal/model"
-	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/internal/installer"
 )
 
 // facts contains the classified objects of an Input, for a CSV that isDecided. observe fills it once. Afterwards it is
@@ -53,7 +53,7 @@ func observeGrants(in *Input, grants []grant) *facts {
 		in: in, csv: c, grants: grants, apis: providedAPIs(c), scope: scopeOf(c, in.OperatorGroups.Items), observed: newIndex(in),
 	}
 	f.group, _ = model.OnlyGroup(in.OperatorGroups.Items, c.Namespace)
-	f.account, f.isConfirmed = olmcore.AccountOf(f.group)
+	f.account, f.isConfirmed = installer.AccountOf(f.group)
 	return f
 }
 

@@ -160,7 +160,7 @@ func reconcile(in permissions.Input) (olmcore.Result, error) {
 }
 
 // reconciled calls permissions.Reconcile with a valid Input.
-func reconciled(t require.TestingT, in permissions.Input) permissions.Outcome {
+func reconciled(t require.TestingT, in permissions.Input) olmcore.Outcome {
 	out, err := permissions.Reconcile(in)
 	require.NoError(t, err)
 	return out

@@ -18,6 +18,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -27,7 +28,7 @@ import (
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (Input, error) {
 	c, err := olmcore.Require[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)
 	if err != nil {
-		return Input{}, olmcore.Needed(err, "everything about a ClusterServiceVersion")
+		return Input{}, inputs.Needed(err, "everything about a ClusterServiceVersion")
 	}
 	in := Input{ClusterServiceVersion: c}
 	if !isDecided(c) {

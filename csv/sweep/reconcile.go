@@ -45,7 +45,7 @@ const (
 // ClusterServiceVersion. It also ignores an object whose owner an InstallPlan is creating or created in the last ten
 // minutes. Nothing was found if the Outcome contains only a Checkpoint or RequeueAfter. The error is an
 // *olmcore.InputError.
-func Reconcile(in Input) (Outcome, error) {
+func Reconcile(in Input) (olmcore.Outcome, error) {
 	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }
 

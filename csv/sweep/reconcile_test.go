@@ -53,7 +53,7 @@ func reconcile(in sweep.Input) (olmcore.Result, error) {
 }
 
 // reconciled calls sweep.Reconcile with a valid Input.
-func reconciled(t require.TestingT, in sweep.Input) sweep.Outcome {
+func reconciled(t require.TestingT, in sweep.Input) olmcore.Outcome {
 	out, err := sweep.Reconcile(in)
 	require.NoError(t, err)
 	return out

@@ -24,7 +24,7 @@ type Rest struct {
 // After returns the Rest for the next call of Gather. It usually returns nil if Reconcile found objects or requested a
 // retry. r is the Rest that the caller passed to Gather to read in, and may be nil. out is the Outcome that Reconcile
 // returned for in. Do not call After if Reconcile returned an error.
-func (r *Rest) After(in Input, out Outcome) *Rest {
+func (r *Rest) After(in Input, out olmcore.Outcome) *Rest {
 	switch {
 	case r.holds(&in):
 		age := in.Now.Sub(r.last)

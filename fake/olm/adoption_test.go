@@ -24,6 +24,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/internal/csvtest"
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/controller"
 )
@@ -138,7 +139,7 @@ func adoptedAsRefused(t *testing.T) (objects []olmcore.Object) {
 	require.NoError(t, w.cluster.Delete(olmcore.RefOf(fake.Find[*v1alpha1.InstallPlan](w.cluster, "ns", "install-1")).Unversioned()))
 	described := csvtest.Webhook("mutate.example.com", v1alpha1.MutatingAdmissionWebhook)
 	described.Rules[0].APIGroups, described.Rules[0].Resources = []string{"rbac.authorization.k8s.io"}, []string{"clusterroles"}
-	hash, err := olmcore.Hash(&described)
+	hash, err := objecthash.Hash(&described)
 	require.NoError(t, err)
 	for _, o := range madeByOLM(w.cluster) {
 		switch o := o.(type) {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
 )
@@ -76,7 +77,7 @@ func (m *meshWorld) check(t require.TestingT) {
 		}
 		open := map[string]bool{}
 		for _, s := range p.Status.Plan {
-			if !olmcore.IsStepDone(s) {
+			if !plans.IsStepDone(s) {
 				open[packageOfVersion(s.Resolving)] = true
 			}
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/internal/inputs"
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -201,7 +202,7 @@ func contentHash(namespace, account string, steps []*v1alpha1.Step) string {
 			strings.Compare(a.Name, b.Name), strings.Compare(a.Manifest, b.Manifest), strings.Compare(a.SourceName, b.SourceName),
 			strings.Compare(a.SourceNamespace, b.SourceNamespace))
 	})
-	data, _ := olmcore.CanonicalJSON(struct { // strings always encode
+	data, _ := objecthash.CanonicalJSON(struct { // strings always encode
 		CSVs      []string  `json:"csvs"`
 		Lookups   []content `json:"lookups"`
 		Namespace string    `json:"namespace"`

@@ -12,6 +12,7 @@ import (
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -46,7 +47,7 @@ func Gather(
 func all[T olmcore.Object](ctx context.Context, r olmcore.Reader, to *olmcore.Observed[T], namespace, unknown string) error {
 	list, err := olmcore.List[T](ctx, r, namespace, nil)
 	*to = olmcore.Found(list...)
-	return olmcore.Needed(err, unknown)
+	return inputs.Needed(err, unknown)
 }
 
 // add reads one object and adds it to a list that does not contain it.
@@ -56,5 +57,5 @@ func add[T olmcore.Object](ctx context.Context, r olmcore.Reader, to *olmcore.Ob
 	if key != (olmcore.Key{}) && !slices.ContainsFunc(to.Items, func(have T) bool { return olmcore.KeyOf(have) == key }) {
 		to.Items = append(to.Items, o)
 	}
-	return olmcore.Needed(err, unknown)
+	return inputs.Needed(err, unknown)
 }

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/internal/objecthash"
 	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -257,7 +258,7 @@ func TestHashedNamesEqualThoseOfOLM(t *testing.T) {
 		{strings.Repeat("name", 25), []string{"something", "else"}, "namenamenamenamenamename-6XtefCelEzfYlFOD1fARIK5vhWVfWfGHja7H3q"},
 		{strings.Repeat("a", 25), []string{"something"}, "aaaaaaaaaaaaaaaaaaaaaaaaa-5L9sNXi3Y6mcOevFzYY3WOLIukKOeZwz1pfUlT"},
 	} {
-		got, err := olmcore.HashedName(c.base, c.over)
+		got, err := objecthash.HashedName(c.base, c.over)
 		require.NoError(t, err)
 		Same(t, c.want, got)
 	}

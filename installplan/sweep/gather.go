@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -34,11 +35,11 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, config inst
 	}
 	subscriptions, err := olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil)
 	if err != nil {
-		return Input{}, olmcore.Needed(err, "which InstallPlans are needed")
+		return Input{}, inputs.Needed(err, "which InstallPlans are needed")
 	}
 	plans, err := olmcore.List[*v1alpha1.InstallPlan](ctx, r, namespace, nil)
 	if err != nil {
-		return Input{}, olmcore.Needed(err, "everything about the InstallPlans of a namespace")
+		return Input{}, inputs.Needed(err, "everything about the InstallPlans of a namespace")
 	}
 	in.Subscriptions, in.InstallPlans = olmcore.Found(subscriptions...), olmcore.Found(plans...)
 	if in.ConfigMaps, err = olmcore.Observe[*corev1.ConfigMap](ctx, r, namespace, managed); err != nil {

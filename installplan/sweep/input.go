@@ -57,9 +57,6 @@ type StepObjects struct {
 	Unread schema.GroupVersionKind
 }
 
-// Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
-type Outcome = olmcore.Outcome
-
 // lists names the lists of the Input.
 func (in *Input) lists(v *inputs.ListVisit) {
 	inside := inputs.InNamespace(in.Namespace)

@@ -30,7 +30,7 @@ import (
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, gcInstallPlans.
 // Differs: OLM ignores phases and references, and checks only the first ten plans of an unordered list. OLM does not
 // check the relations of plans.
-func Reconcile(in Input) (Outcome, error) {
+func Reconcile(in Input) (olmcore.Outcome, error) {
 	return inputs.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -41,7 +42,7 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, lookup v1al
 	in.Jobs, errs[6] = jobs(ctx, r, ref.Namespace, name)
 	in.Pods, errs[7] = pods(ctx, r, in.Jobs.Items)
 	if err := cmp.Or(errs[:]...); err != nil {
-		return Input{}, olmcore.Needed(err, "whether a bundle is unpacked")
+		return Input{}, inputs.Needed(err, "whether a bundle is unpacked")
 	}
 	return in, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/internal/inputs"
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
@@ -201,7 +202,7 @@ func (t target) differs(j *batchv1.Job) bool {
 
 // specHash returns the hash of the input of a Job.
 func (t target) specHash() string {
-	hash, _ := olmcore.Hash(struct { // strings and numbers always encode
+	hash, _ := objecthash.Hash(struct { // strings and numbers always encode
 		Path, OPMImage, UtilImage string
 		RunAsUser                 int64
 		Secrets                   []corev1.LocalObjectReference

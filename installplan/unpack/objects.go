@@ -16,6 +16,7 @@ import (
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/internal/ownerrefs"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -71,7 +72,7 @@ func (t target) keepConfigMap(have *corev1.ConfigMap) (action olmcore.Action, ow
 	case have.DeletionTimestamp != nil || have.UID == "" || t.isUnmanaged(have):
 		return nil, false
 	}
-	refs, changed := olmcore.AddOwnerReferences(have.OwnerReferences, []metav1.OwnerReference{olmcore.OwnerReferenceTo(t.catalog)})
+	refs, changed := ownerrefs.Add(have.OwnerReferences, []metav1.OwnerReference{olmcore.OwnerReferenceTo(t.catalog)})
 	if !changed {
 		return nil, true
 	}

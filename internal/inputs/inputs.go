@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package inputs visits the fields of the Input of a reconcile function. It validates lists, finds lists that were not
-// read, and covers fields by a Checkpoint.
+// read, and covers fields by a Checkpoint. It also names what a failed read leaves unknown.
 package inputs
 
 import (

@@ -18,8 +18,9 @@ import (
 
 // pure are the packages whose functions see nothing but their arguments.
 var pure = []string{
-	"internal/apigroup", "internal/builtin", "internal/checkpoint", "internal/inputs", "internal/jsonvalue", "internal/nilcheck",
-	"internal/plans", "internal/printable", "internal/ruletable", "internal/spelling", "internal/terms", "internal/yamljson",
+	"internal/apigroup", "internal/builtin", "internal/checkpoint", "internal/inputs", "internal/installer", "internal/jsonvalue",
+	"internal/nilcheck", "internal/objecthash", "internal/ownerrefs", "internal/plans", "internal/printable",
+	"internal/ruletable", "internal/spelling", "internal/terms", "internal/yamljson",
 	"olmcore", "catalog", "subscription", "installplan", "csv",
 }
 
@@ -52,8 +53,11 @@ var allowedModuleImports = map[string][]string{
 	"internal/builtin":    nil,
 	"internal/checkpoint": {"internal/nilcheck"},
 	"internal/inputs":     {"internal/checkpoint", "internal/nilcheck", "olmcore"},
+	"internal/installer":  nil,
 	"internal/jsonvalue":  nil,
 	"internal/nilcheck":   nil,
+	"internal/objecthash": nil,
+	"internal/ownerrefs":  {"olmcore"},
 	"internal/plans":      {"olmcore"},
 	"internal/printable":  nil,
 	"internal/ruletable":  {"olmcore"},
@@ -65,21 +69,26 @@ var allowedModuleImports = map[string][]string{
 		"internal/checkpoint",
 		"internal/jsonvalue",
 		"internal/nilcheck",
+		"internal/objecthash",
 		"internal/printable",
 		"internal/spelling",
 		"internal/yamljson",
 	},
-	"catalog": {"internal/checkpoint", "internal/inputs", "internal/printable", "olmcore"},
+	"catalog": {
+		"internal/checkpoint", "internal/inputs", "internal/objecthash", "internal/ownerrefs", "internal/printable", "olmcore",
+	},
 	"subscription": {
 		"internal/checkpoint", "internal/inputs", "internal/plans", "internal/printable", "internal/spelling", "internal/yamljson",
 		"olmcore", "olmcore/decode",
 	},
 	"installplan": {
-		"internal/apigroup", "internal/builtin", "internal/checkpoint", "internal/inputs", "internal/plans",
+		"internal/apigroup", "internal/builtin", "internal/checkpoint", "internal/inputs", "internal/installer", "internal/objecthash",
+		"internal/ownerrefs", "internal/plans",
 		"internal/printable", "internal/ruletable", "internal/yamljson", "olmcore", "olmcore/decode",
 	},
 	"csv": {
-		"internal/apigroup", "internal/builtin", "internal/checkpoint", "internal/inputs", "internal/printable",
+		"internal/apigroup", "internal/builtin", "internal/checkpoint", "internal/inputs", "internal/installer", "internal/objecthash",
+		"internal/ownerrefs", "internal/printable",
 		"internal/ruletable", "internal/terms", "olmcore", "olmcore/decode",
 	},
 }

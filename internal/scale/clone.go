@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
 )
@@ -120,7 +121,7 @@ func (t *template) hash(d *appsv1.Deployment, namespace string, texts map[string
 	if err := decode.FromMap(t.renamed(values, namespace, texts).(map[string]any), &renamed); err != nil {
 		return "", err
 	}
-	return olmcore.Hash(&renamed.Spec)
+	return objecthash.Hash(&renamed.Spec)
 }
 
 // renamed copies values, with the names and UIDs of another tenant.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
@@ -106,7 +107,7 @@ func Gather(ctx context.Context, r olmcore.Reader, name string) (Input, error) {
 	in := Input{Name: name}
 	var err error
 	if in.Operator, err = olmcore.Get[*operatorsv1.Operator](ctx, r, "", name); err != nil {
-		return Input{}, olmcore.Needed(err, "everything about an Operator")
+		return Input{}, inputs.Needed(err, "everything about an Operator")
 	}
 	labelled, err := k8slabels.NewRequirement(olmcore.ComponentLabelPrefix+name, selection.Exists, nil)
 	if err != nil {
@@ -115,7 +116,7 @@ func Gather(ctx context.Context, r olmcore.Reader, name string) (Input, error) {
 	for _, kind := range labelledKinds {
 		objects, err := olmcore.ListKind(ctx, r, kind.GroupVersionKind, "", k8slabels.NewSelector().Add(*labelled))
 		if err != nil {
-			return Input{}, olmcore.Needed(err, "what belongs to an operator")
+			return Input{}, inputs.Needed(err, "what belongs to an operator")
 		}
 		in.Components = append(in.Components, objects...)
 	}

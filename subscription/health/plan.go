@@ -13,6 +13,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
@@ -86,7 +87,7 @@ func (n *namespace) failed(plan *v1alpha1.InstallPlan, f finding) finding {
 	var remove []string
 	for _, name := range plan.Spec.ClusterServiceVersionNames {
 		c := n.csvs[name]
-		if c != nil && !c.IsCopied() && olmcore.NeverInstalled(c) {
+		if c != nil && !c.IsCopied() && plans.NeverInstalled(c) {
 			remove = append(remove, olmcore.RefOf(c).String())
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -22,7 +23,7 @@ import (
 func Gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string,
 	content map[types.NamespacedName]*Catalog) (Input, error) {
 	in, err := gather(ctx, r, namespace, globalCatalogNamespace, content)
-	return in, olmcore.Needed(err, "what can be installed in a namespace")
+	return in, inputs.Needed(err, "what can be installed in a namespace")
 }
 
 func gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string,

@@ -11,10 +11,6 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
-// Changed returns a copy of in with the changes applied in order. It does not modify in. It returns an
-// *olmcore.InputError if a change names a Subscription or ClusterServiceVersion that in does not contain.
-func Changed(in Input, changes ...Change) (Input, error) { return model.Changed(in, changes...) }
-
 // Difference compares two Results of one namespace, for example before and after changes.
 type Difference struct {
 	Before, After Result
@@ -41,17 +37,19 @@ type Standing struct {
 	Failure string
 }
 
-// WhatIf resolves a namespace before and after the changes and compares the Results. It returns the error of Changed.
+// WhatIf resolves a namespace before and after the changes and compares the Results. It does
+// not modify in. It returns an *olmcore.InputError if a change names a Subscription or ClusterServiceVersion that in
+// does not contain.
 func WhatIf(in Input, changes ...Change) (Difference, error) {
-	changed, err := Changed(in, changes...)
+	changed, err := model.Changed(in, changes...)
 	if err != nil {
 		return Difference{}, err
 	}
-	return Compare(Resolve(in), Resolve(changed)), nil
+	return compare(Resolve(in), Resolve(changed)), nil
 }
 
-// Compare returns the differences between two Results of one namespace.
-func Compare(before, after Result) Difference {
+// compare returns the differences between two Results of one namespace.
+func compare(before, after Result) Difference {
 	d := Difference{Before: before, After: after}
 	var names []string
 	for _, t := range slices.Concat(before.Targets, after.Targets) {

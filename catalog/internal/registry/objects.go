@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/olmcore/olm/internal/objecthash"
+	"github.com/olmcore/olm/internal/ownerrefs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -46,7 +48,7 @@ func (r *Registry) neededObjects() Objects {
 			ObjectMeta: r.meta(name+SuffixUnpackPolicy, servingLabels(name)), Spec: unpackPolicySpec(),
 		},
 	}
-	o.Service.Labels[labelServiceHash], _ = olmcore.Hash(o.Service.Spec)
+	o.Service.Labels[labelServiceHash], _ = objecthash.Hash(o.Service.Spec)
 	if FromConfigMap(r.Source) {
 		o.Account.Name = name + SuffixAccount
 		o.Role = &rbacv1.Role{ObjectMeta: r.meta(name+SuffixRole, managed()), Rules: []rbacv1.PolicyRule{{
@@ -305,7 +307,7 @@ func repairMetadata(cs *v1alpha1.CatalogSource, after, needed olmcore.Object) {
 	labels, _ := olmcore.MergeMaps(after.GetLabels(), needed.GetLabels())
 	after.SetLabels(labels)
 	if !olmcore.OwnedBy(after, cs.UID) {
-		owners, _ := olmcore.RepairOwnerReferences(after.GetOwnerReferences(), needed.GetOwnerReferences())
+		owners, _ := ownerrefs.Repair(after.GetOwnerReferences(), needed.GetOwnerReferences())
 		after.SetOwnerReferences(owners)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -177,7 +178,7 @@ func (r *Registry) podShape() podShape {
 
 // podHash returns OLM's hash of a Pod spec.
 func podHash(spec corev1.PodSpec) string {
-	hash, err := olmcore.Hash(spec)
+	hash, err := objecthash.Hash(spec)
 	if err != nil {
 		return "unknown" // the spec cannot be encoded, so no API server stores it
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -123,7 +124,7 @@ func (r *Registry) Complete() {
 	r.podSpec = r.podShape().spec(probeMain)
 	r.podHash = podHash(r.podSpec)
 	if cm := r.ConfigMap; cm != nil {
-		r.contentHash, _ = olmcore.Hash(struct {
+		r.contentHash, _ = objecthash.Hash(struct {
 			Name       string
 			Data       map[string]string
 			BinaryData map[string][]byte

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv/internal/model"
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -95,7 +96,7 @@ func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*app
 	}
 	o.nameCondition(&d.Spec.Template.Spec, s.CSV.Name)
 	d.Spec.RevisionHistoryLimit = new(int32(1))
-	hash, err := olmcore.Hash(&d.Spec)
+	hash, err := objecthash.Hash(&d.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("hash of deployment %s: %w", entry.Name, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/conversion"
 
 	"github.com/olmcore/olm/csv/internal/model"
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -57,7 +58,7 @@ func unlabelled(own []olmcore.Object) string {
 // admits reports whether an up-to-date configuration of a description exists, calls the CSV, and trusts its
 // certificate.
 func (f *facts) admits(w *description) bool {
-	hash, err := olmcore.Hash(w)
+	hash, err := objecthash.Hash(w)
 	return err == nil && slices.ContainsFunc(f.made[originOf(w)], func(o olmcore.Object) bool {
 		calls := f.calls(o)
 		return labelled(o) == originOf(w) && o.GetLabels()[labelHash] == hash && len(calls) > 0 &&
@@ -83,7 +84,7 @@ func (f *facts) admissions() (actions []olmcore.Action, problem string) {
 		if kindOf(w) == "" {
 			continue
 		}
-		hash, err := olmcore.Hash(w)
+		hash, err := objecthash.Hash(w)
 		if err != nil {
 			return nil, fmt.Sprintf("webhook description %q: %v", w.GenerateName, err)
 		}

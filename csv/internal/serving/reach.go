@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/model"
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -343,7 +344,7 @@ func reachOf(f *facts) map[origin]*reach {
 	without := resources{listed: from.listed}
 	for i := range f.source.CSV.Spec.WebhookDefinitions {
 		w := &f.source.CSV.Spec.WebhookDefinitions[i]
-		hash, err := olmcore.Hash(w)
+		hash, err := objecthash.Hash(w)
 		if err != nil || kindOf(w) == "" {
 			continue
 		}

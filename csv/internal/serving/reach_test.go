@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -74,7 +75,7 @@ func owning(w description, crds ...string) *v1alpha1.ClusterServiceVersion {
 
 // hash returns the hash of a description.
 func hash(t *testing.T, w description) string {
-	text, err := olmcore.Hash(&w)
+	text, err := objecthash.Hash(&w)
 	require.NoError(t, err)
 	return text
 }

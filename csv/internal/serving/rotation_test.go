@@ -26,6 +26,7 @@ import (
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake/olm"
+	"github.com/olmcore/olm/internal/objecthash"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -477,7 +478,7 @@ func TestMountedCertificateKeepsHashOfOLM(t *testing.T) {
 	fixed := secretOf("cool.v1", serving.Certificate{CAPEM: []byte("ca")}, none)
 	d := appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{container()}}}}
 	internalserving.CertificatesOf(sourceOf(fixed, nil)).Mount(deployment, &d)
-	hash, err := olmcore.Hash(&d)
+	hash, err := objecthash.Hash(&d)
 	require.NoError(t, err)
 	require.Equal(t, "441iHG4r5TsDiYfSVLpo4wBhduJqbOBYUlKjbm", hash)
 }

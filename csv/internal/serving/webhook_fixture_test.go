@@ -28,6 +28,7 @@ import (
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/csvtest"
+	"github.com/olmcore/olm/internal/objecthash"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -205,7 +206,7 @@ func account() *corev1.ObjectReference {
 
 // validated returns a configuration of version 1 as OLM creates it and the API server stores it.
 func validated(t testing.TB, name string, w description, changes ...func(o *validatingConfiguration)) *validatingConfiguration {
-	hash, err := olmcore.Hash(&w)
+	hash, err := objecthash.Hash(&w)
 	require.NoError(t, err)
 	o := &validatingConfiguration{ObjectMeta: csvtest.Ours(name)}
 	o.Labels["olm.webhook-description-generate-name"] = w.GenerateName

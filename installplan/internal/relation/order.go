@@ -15,6 +15,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/reasons"
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -143,7 +144,7 @@ func hasOpenSteps(plan *v1alpha1.InstallPlan, packages []string) bool {
 	}
 	versions := VersionsOf(plan, packages)
 	return slices.ContainsFunc(plan.Status.Plan, func(s *v1alpha1.Step) bool {
-		return s == nil || (versions[s.Resolving] || s.Resolving == "") && !olmcore.IsStepDone(s)
+		return s == nil || (versions[s.Resolving] || s.Resolving == "") && !plans.IsStepDone(s)
 	})
 }
 

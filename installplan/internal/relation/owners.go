@@ -11,6 +11,7 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/internal/ownerrefs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -27,7 +28,7 @@ func Relate(plan *v1alpha1.InstallPlan, owners, involved []*v1alpha1.Subscriptio
 	for _, s := range owners {
 		uids = append(uids, string(s.UID))
 	}
-	plan.OwnerReferences, _ = olmcore.AddOwnerReferences(plan.OwnerReferences, referencesTo(owners))
+	plan.OwnerReferences, _ = ownerrefs.Add(plan.OwnerReferences, referencesTo(owners))
 	for _, s := range involved {
 		packages = append(packages, PackageOf(s))
 	}
@@ -101,9 +102,9 @@ func Check(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, p
 			r.involved = append(r.involved, s)
 		}
 	}
-	_, lacks := olmcore.AddOwnerReferences(plan.OwnerReferences, referencesTo(r.owners))
+	_, lacks := ownerrefs.Add(plan.OwnerReferences, referencesTo(r.owners))
 	if lacks {
-		_, r.Duplicate = olmcore.AddOwnerReferences(plan.OwnerReferences, nil)
+		_, r.Duplicate = ownerrefs.Add(plan.OwnerReferences, nil)
 	}
 	r.Unlabelled = unlabelled(plan, r.involved)
 	r.Needed = r.ToManual || lacks || len(r.Unlabelled) > 0

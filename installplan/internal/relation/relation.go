@@ -20,6 +20,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/internal/inputs"
+	"github.com/olmcore/olm/internal/installer"
 	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -254,7 +255,7 @@ func AccountOf(groups []*operatorsv1.OperatorGroup) (account *corev1.ObjectRefer
 	default:
 		return nil, fmt.Sprintf("more than one operator group(s) are managing this namespace count=%d", len(found))
 	}
-	account, confirmed := olmcore.AccountOf(found[0])
+	account, confirmed := installer.AccountOf(found[0])
 	if !confirmed {
 		return nil, fmt.Sprintf("please make sure the service account exists. sa=%s operatorgroup=%s/%s",
 			found[0].Spec.ServiceAccountName, found[0].Namespace, found[0].Name)

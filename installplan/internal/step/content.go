@@ -17,12 +17,9 @@ import (
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/reasons"
+	"github.com/olmcore/olm/internal/ownerrefs"
 	"github.com/olmcore/olm/olmcore"
 )
-
-// hashKey is the annotation of an object with the hash of what a step applied. Later calls compare this hash instead of
-// the object, because the API server may have added defaults to the object.
-const hashKey = olmcore.KeyPrefix + "step-hash"
 
 // byContent is the rule of all kinds whose content is kept up to date.
 func byContent(w *world, t *Target) Decision {
@@ -127,17 +124,6 @@ func labelled(w *world, t *Target) map[string]any {
 	return object
 }
 
-// hashOf returns the hash of the content of an object. It does not depend on the UID of the owner, which changes if the
-// version is created again.
-func hashOf(object map[string]any) (string, error) {
-	if labels := bundle.Strings(bundle.Fields(object, "metadata"), "labels"); labels[olmcore.LabelOwnerUID] != nil {
-		delete(labels, olmcore.LabelOwnerUID)
-		object = withMetadata(object)
-		bundle.Fields(object, "metadata")["labels"] = labels
-	}
-	return olmcore.HashCanonical(object)
-}
-
 // update returns the Decision about an object that exists and differs from the step.
 func update(w *world, t *Target, want map[string]any, hash string, owners []metav1.OwnerReference) Decision {
 	managed := isManaged(t.Observed)
@@ -165,7 +151,7 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 	var said []olmcore.Diagnostic
 	refs := t.Observed.GetOwnerReferences()
 	if managed {
-		refs, _ = olmcore.AddOwnerReferences(refs, owners)
+		refs, _ = ownerrefs.Add(refs, owners)
 	} else {
 		said = append(said, w.about(t.Steps[0], olmcore.Info, reasons.UnmanagedObjectUpdated, "%s existed before the operator was installed and gets no owner", t.Key))
 	}

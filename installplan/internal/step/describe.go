@@ -13,6 +13,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/reasons"
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
 )
@@ -28,7 +29,7 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Decision, answered bool) {
 		return Decision{Outcome: Invalid, Message: InvalidPlan, Status: s.Status}, true
 	}
 	if w.in.TakenOver[s.Resolving] {
-		if !olmcore.IsStepDone(s) {
+		if !plans.IsStepDone(s) {
 			keep.Status = v1alpha1.StepStatusNotCreated
 		}
 		return keep, true

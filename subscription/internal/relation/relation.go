@@ -87,7 +87,7 @@ func HasInstalled(p *v1alpha1.InstallPlan, csv string) bool {
 	for _, s := range p.Status.Plan {
 		if s != nil && s.Resolving == csv {
 			found = true
-			if !olmcore.IsStepDone(s) {
+			if !plans.IsStepDone(s) {
 				return false
 			}
 		}

@@ -33,7 +33,7 @@ const (
 	// size.
 	ReasonTooLarge = "TooLarge"
 	// ReasonUnusableIcon means that the data of an icon is not valid base64, or that its media type is not one of
-	// MediaTypes. The icon is left out. Correct the icon.
+	// SVG, PNG, JPEG, GIF and WebP. The icon is left out. Correct the icon.
 	ReasonUnusableIcon = "UnusableIcon"
 )
 

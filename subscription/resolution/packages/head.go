@@ -31,9 +31,9 @@ const (
 	maxHeadKept        = 2 << 20
 )
 
-// MediaTypes returns the media types that icons may have. A browser displays these in an <img> element without running
+// mediaTypes returns the media types that icons may have. A browser displays these in an <img> element without running
 // scripts in them.
-func MediaTypes() []string {
+func mediaTypes() []string {
 	return []string{"image/svg+xml", "image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"}
 }
 
@@ -239,8 +239,8 @@ func (p *Pending) icon(icons []v1alpha1.Icon, name, path string) []v1alpha1.Icon
 	}
 	icon := icons[0]
 	switch {
-	case !slices.Contains(MediaTypes(), icon.MediaType):
-		p.report(olmcore.Warning, ReasonUnusableIcon, path, "the icon of %s has the media type %.100q, which is not shown; use one of %s", name, icon.MediaType, strings.Join(MediaTypes(), ", "))
+	case !slices.Contains(mediaTypes(), icon.MediaType):
+		p.report(olmcore.Warning, ReasonUnusableIcon, path, "the icon of %s has the media type %.100q, which is not shown; use one of %s", name, icon.MediaType, strings.Join(mediaTypes(), ", "))
 	case len(icon.Data) > maxIconBytes:
 		p.report(olmcore.Warning, ReasonTooLarge, path, "the icon of %s has %d bytes, more than %d", name, len(icon.Data), maxIconBytes)
 	case !decodable(icon.Data):

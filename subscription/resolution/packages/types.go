@@ -78,7 +78,7 @@ type Deprecation struct {
 // CSVDescription contains the fields of a ClusterServiceVersion that inform users before the installation.
 type CSVDescription struct {
 	DisplayName string `json:"displayName,omitempty"`
-	// Icon contains at most one icon. Its media type is one of MediaTypes, and its data is valid base64.
+	// Icon contains at most one icon. Its media type is SVG, PNG, JPEG, GIF or WebP, and its data is valid base64.
 	Icon            []v1alpha1.Icon       `json:"icon,omitempty"`
 	Version         string                `json:"version,omitempty"`
 	Provider        v1alpha1.AppLink      `json:"provider,omitempty"`

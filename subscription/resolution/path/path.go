@@ -22,6 +22,7 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
 // Question is the input of Find.
@@ -245,7 +246,7 @@ func (w *walk) across(start state) (Path, bool) {
 
 // in returns the state after the Subscription switches to a channel.
 func (w *walk) in(s state, channel string) (state, error) {
-	in, err := resolution.Changed(s.in, resolution.Change{Subscription: w.question.Subscription, Channel: channel})
+	in, err := model.Changed(s.in, resolution.Change{Subscription: w.question.Subscription, Channel: channel})
 	return state{in}, err
 }
 

@@ -1,5 +1,5 @@
 -- Health of ClusterServiceVersion objects for Argo CD, written from the table of
--- github.com/olmcore/olm/subscription/health/rules: change it there.
+-- github.com/olmcore/olm/subscription/health/internal/rules: change it there.
 -- Key in argocd-cm: resource.customizations.health.operators.coreos.com_ClusterServiceVersion
 local hs = {}
 

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -83,7 +84,7 @@ func (in *Input) digestCatalogs(d *Digester) {
 // csv adds what Resolve reads of an existing ClusterServiceVersion.
 func csv(d *Digester, c *v1alpha1.ClusterServiceVersion) {
 	text, annotated := c.Annotations[olmcore.AnnotationProperties]
-	d.Begin("csv", c.Name, string(c.UID), string(c.Status.Phase), strconv.FormatBool(olmcore.NeverInstalled(c)),
+	d.Begin("csv", c.Name, string(c.UID), string(c.Status.Phase), strconv.FormatBool(plans.NeverInstalled(c)),
 		strconv.FormatBool(c.DeletionTimestamp != nil), c.Spec.Replaces, c.Spec.Version.String(), strconv.FormatBool(annotated), text)
 	for _, list := range [...][]v1alpha1.CRDDescription{c.Spec.CustomResourceDefinitions.Owned, c.Spec.CustomResourceDefinitions.Required} {
 		d.Texts(strconv.Itoa(len(list)))

@@ -8,6 +8,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -51,7 +52,7 @@ func readTransitions(p *Problem) (failure string) {
 func isUnfinished(s *Subscription, next *CSV) bool {
 	status := &s.Object.Status
 	return status.CurrentCSV == "" && status.InstallPlanRef == nil && len(next.Owners) == 0 && !next.LeftOut &&
-		olmcore.NeverInstalled(next.Object)
+		plans.NeverInstalled(next.Object)
 }
 
 // successors maps each name to the existing ClusterServiceVersion that replaces it.

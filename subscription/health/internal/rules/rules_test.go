@@ -16,8 +16,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/health/rules"
+	"github.com/olmcore/olm/subscription/health/internal/rules"
 )
+
+// published is the folder with the generated files that users copy.
+const published = "../../rules"
 
 // TestGeneratedFilesMatchTheTables compares the folders argocd and flux with the tables. OLMCORE_UPDATE=1 rewrites
 // them.
@@ -65,16 +68,17 @@ spec:
 	}
 	files["argocd/argocd-cm.yaml"], files["flux/kustomization.yaml"] = config, flux
 	for name, want := range files {
+		file := filepath.Join(published, name)
 		if os.Getenv("OLMCORE_UPDATE") != "" {
-			require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
-			require.NoError(t, os.WriteFile(name, []byte(want), 0o644))
+			require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+			require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
 		}
-		have, err := os.ReadFile(name)
+		have, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Equal(t, want, string(have), name)
 	}
 	for _, folder := range []string{"argocd", "flux"} {
-		entries, err := os.ReadDir(folder)
+		entries, err := os.ReadDir(filepath.Join(published, folder))
 		require.NoError(t, err)
 		for _, e := range entries {
 			require.Contains(t, files, folder+"/"+e.Name(), "a file that nothing writes")
@@ -89,7 +93,7 @@ func TestYAMLContainsTheScripts(t *testing.T) {
 		Spec struct{ HealthCheckExprs []rules.HealthCheck }
 	}
 	for name, into := range map[string]any{"argocd/argocd-cm.yaml": &config, "flux/kustomization.yaml": &flux} {
-		data, err := os.ReadFile(name)
+		data, err := os.ReadFile(filepath.Join(published, name))
 		require.NoError(t, err)
 		require.NoError(t, yaml.Unmarshal(data, into))
 	}

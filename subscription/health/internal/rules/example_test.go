@@ -9,7 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/olmcore/olm/subscription/health/rules"
+	"github.com/olmcore/olm/subscription/health/internal/rules"
 )
 
 func ExampleOf() {

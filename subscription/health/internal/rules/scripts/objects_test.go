@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/fake/gen"
 	_ "github.com/olmcore/olm/fake/gen/seeded"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/health/rules"
+	"github.com/olmcore/olm/subscription/health/internal/rules"
 )
 
 // perKind is how many objects of each kind are drawn.

@@ -5,8 +5,8 @@
 // The first row that applies to an object is the answer.
 //
 // [Of] evaluates the table. [ArgoCD] generates the Lua script for Argo CD from the same table, and [Flux] generates
-// the CEL expressions for a Flux Kustomization, so all three agree. The folders argocd and flux next to this file
-// contain the generated files, which can be copied without Go:
+// the CEL expressions for a Flux Kustomization, so all three agree. The folders argocd and flux
+// below subscription/health/rules contain the generated files, which can be copied without Go:
 //
 //   - argocd/*.lua, and argocd/argocd-cm.yaml with all of them: keys of the ConfigMap argocd-cm of Argo CD
 //   - flux/kustomization.yaml: the healthCheckExprs of a Kustomization

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	lua "github.com/yuin/gopher-lua"
 
-	"github.com/olmcore/olm/subscription/health/rules"
+	"github.com/olmcore/olm/subscription/health/internal/rules"
 )
 
 // scripts are what is written for one kind, ready to run.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olmcore_test
+package installer_test
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/internal/installer"
 )
 
 // TestAGroupsStatusNamesNoOtherAccountThanItsSpec: whoever may write the status of a group chooses no account of
@@ -36,12 +36,12 @@ func TestAGroupsStatusNamesNoOtherAccountThanItsSpec(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}}
 			g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = c.spec, c.status
-			got, confirmed := olmcore.AccountOf(g)
+			got, confirmed := installer.AccountOf(g)
 			require.Equal(t, c.want, got)
 			require.Equal(t, c.confirmed, confirmed)
 		})
 	}
-	got, confirmed := olmcore.AccountOf(nil)
+	got, confirmed := installer.AccountOf(nil)
 	require.Nil(t, got)
 	require.True(t, confirmed)
 }

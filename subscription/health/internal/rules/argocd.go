@@ -15,7 +15,7 @@ import (
 // luaHead contains the functions that a script needs. Argo CD provides no string library, and fields of the object may
 // have any type.
 const luaHead = `-- Health of %[1]s objects for Argo CD, written from the table of
--- github.com/olmcore/olm/subscription/health/rules: change it there.
+-- github.com/olmcore/olm/subscription/health/internal/rules: change it there.
 -- Key in argocd-cm: resource.customizations.health.%[2]s_%[1]s
 local hs = {}
 

@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/health"
-	"github.com/olmcore/olm/subscription/health/rules"
+	"github.com/olmcore/olm/subscription/health/internal/rules"
 )
 
 // vocabulary has the words that health.Of and the tables look at.

@@ -1,4 +1,4 @@
-module github.com/olmcore/olm/subscription/health/rules/scripts
+module github.com/olmcore/olm/subscription/health/internal/rules/scripts
 
 go 1.26.3
 
@@ -70,4 +70,4 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace github.com/olmcore/olm => ../../../..
+replace github.com/olmcore/olm => ../../../../..
