@@ -36,8 +36,7 @@ func HashWithoutNewline(v any) (string, error) {
 }
 
 // HashCanonical returns the base62 SHA-224 of the JSON encoding of v: keys sorted, no HTML escaping, no white space, no
-// newline.
-// v holds JSON values as olmcore.ToMap returns them.
+// newline. v holds JSON values as olmcore.ToMap returns them.
 func HashCanonical(v map[string]any) (string, error) {
 	data, err := CanonicalJSON(v)
 	if err != nil {

@@ -34,12 +34,13 @@ func TestOwnerReferences(t *testing.T) {
 	a, b := owner("a", "1"), owner("b", "2")
 	old := owner("a", "0")
 	for name, tt := range map[string]struct{ have, want, repaired, added refs }{
-		"nothing wanted, nothing changed":          {have: refs{foreign}, repaired: refs{foreign}, added: refs{foreign}},
-		"an absent owner is added at the end":      {have: refs{foreign}, want: refs{a}, repaired: refs{foreign, a}, added: refs{foreign, a}},
-		"new owners are sorted by name":            {want: refs{b, a}, repaired: refs{a, b}, added: refs{a, b}},
-		"a recreated owner replaces its old self":  {have: refs{old}, want: refs{a}, repaired: refs{a}, added: refs{old, a}},
-		"a malformed reference is rewritten":       {have: refs{controlling}, want: refs{a}, repaired: refs{a}, added: refs{a}},
-		"duplicates of one UID are dropped":        {have: refs{foreign, foreign}, want: refs{a}, repaired: refs{foreign, a}, added: refs{foreign, a}},
+		"nothing wanted, nothing changed":         {have: refs{foreign}, repaired: refs{foreign}, added: refs{foreign}},
+		"an absent owner is added at the end":     {have: refs{foreign}, want: refs{a}, repaired: refs{foreign, a}, added: refs{foreign, a}},
+		"new owners are sorted by name":           {want: refs{b, a}, repaired: refs{a, b}, added: refs{a, b}},
+		"a recreated owner replaces its old self": {have: refs{old}, want: refs{a}, repaired: refs{a}, added: refs{old, a}},
+		"a malformed reference is rewritten":      {have: refs{controlling}, want: refs{a}, repaired: refs{a}, added: refs{a}},
+		"duplicates of one UID are dropped": {have: refs{foreign, foreign}, want: refs{a},
+			repaired: refs{foreign, a}, added: refs{foreign, a}},
 		"an owner without UID is never written":    {want: refs{owner("a", "")}},
 		"another live owner is never removed":      {have: refs{b}, want: refs{a}, repaired: refs{b, a}, added: refs{b, a}},
 		"a foreign kind of that name is no old us": {have: refs{foreign}, want: refs{a}, repaired: refs{foreign, a}, added: refs{foreign, a}},
