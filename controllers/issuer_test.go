@@ -75,7 +75,7 @@ func phaseOf(c *fake.Cluster) v1alpha1.ClusterServiceVersionPhase {
 }
 
 func TestCertificatesAreIssued(t *testing.T) {
-	for name, issuer := range map[string]controllers.Issuer{"as OLM does": nil, "by another": fake.Issuer{Seed: "x"}} {
+	for name, issuer := range map[string]controllers.Issuer{"as OLM does": nil, "by another": olm.Issuer{Seed: "x"}} {
 		t.Run(name, func(t *testing.T) {
 			c := withWebhook(t)
 			var asked []serving.Request
@@ -105,7 +105,7 @@ func TestAnIssuerThatFailsIsAskedAgain(t *testing.T) {
 			failures--
 			return nil, olmcore.Result{}, errors.New("no entropy")
 		}
-		return fake.Issuer{}.Issue(t.Context(), nil, requests, c.Now())
+		return olm.Issuer{}.Issue(t.Context(), nil, requests, c.Now())
 	})}}
 	driver := run(t, c, o, 20*time.Second)
 	require.Equal(t, v1alpha1.CSVPhaseInstallReady, phaseOf(c))
@@ -131,7 +131,7 @@ func TestAnIssuerMayWorkThroughObjects(t *testing.T) {
 				RequeueAfter: time.Second,
 			}, nil
 		}
-		return fake.Issuer{}.Issue(t.Context(), nil, requests, c.Now())
+		return olm.Issuer{}.Issue(t.Context(), nil, requests, c.Now())
 	})}}
 	run(t, c, o, time.Minute)
 	require.NotNil(t, fake.Find[*corev1.ConfigMap](c, "ops", "order"))

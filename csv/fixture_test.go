@@ -28,6 +28,7 @@ import (
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
@@ -423,7 +424,7 @@ func controllersWith(config csv.Config, hint func(*csv.Input)) []controller.Cont
 			hint(&in)
 			out, err := csv.Reconcile(in)
 			if err == nil && len(out.Certificates) > 0 {
-				if in.Issued, _, err = (fake.Issuer{}).Issue(ctx, r, out.Certificates, now); err == nil {
+				if in.Issued, _, err = (olm.Issuer{}).Issue(ctx, r, out.Certificates, now); err == nil {
 					out, err = csv.Reconcile(in)
 				}
 			}

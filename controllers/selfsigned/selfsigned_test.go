@@ -16,7 +16,7 @@ import (
 
 	"github.com/olmcore/olm/controllers/selfsigned"
 	"github.com/olmcore/olm/csv/serving"
-	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -91,7 +91,7 @@ func TestLongNames(t *testing.T) {
 // TestTheFakeIssuerIsDeterministic: simulations and scenarios depend on it.
 func TestTheFakeIssuerIsDeterministic(t *testing.T) {
 	issue := func(seed string, requests ...serving.Request) []serving.Issued {
-		issued, _, err := fake.Issuer{Seed: seed}.Issue(t.Context(), nil, requests, now)
+		issued, _, err := olm.Issuer{Seed: seed}.Issue(t.Context(), nil, requests, now)
 		require.NoError(t, err)
 		return issued
 	}

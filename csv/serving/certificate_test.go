@@ -23,7 +23,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv/serving"
-	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
 	_ "github.com/olmcore/olm/internal/seeded"
 )
 
@@ -35,7 +35,7 @@ var (
 // issue returns a certificate that is valid from start on.
 func issue(t testing.TB, seed string, lasts time.Duration, hosts ...string) serving.Certificate {
 	t.Helper()
-	issued, _, err := fake.Issuer{Seed: seed}.Issue(t.Context(), nil, []serving.Request{{
+	issued, _, err := olm.Issuer{Seed: seed}.Issue(t.Context(), nil, []serving.Request{{
 		Deployment: "cool", Namespace: "ns", Service: "cool-service", Hosts: hosts, NotBefore: start, NotAfter: start.Add(lasts),
 	}}, start)
 	require.NoError(t, err)

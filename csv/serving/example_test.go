@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/csv/serving"
-	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -29,7 +29,7 @@ func ExampleObjects_VisitLists() {
 func ExampleInspect() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	hosts := serving.Hosts("webhook", "ops")
-	issued, _, err := fake.Issuer{}.Issue(context.Background(), nil, []serving.Request{{
+	issued, _, err := olm.Issuer{}.Issue(context.Background(), nil, []serving.Request{{
 		Deployment: "operator", Namespace: "ops", Service: "webhook", Hosts: hosts, NotBefore: now, NotAfter: now.Add(serving.Validity),
 	}}, now)
 	if err != nil {

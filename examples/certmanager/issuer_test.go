@@ -79,7 +79,7 @@ func (m *manager) reconcile(
 			return status(o, certmanagerv1.CertificateConditionReady, cmmeta.ConditionTrue, "Ready", "", c.Generation), nil
 		}
 	}
-	issued, _, err := fake.Issuer{Seed: "cert-manager"}.Issue(ctx, r, []serving.Request{{
+	issued, _, err := olm.Issuer{Seed: "cert-manager"}.Issue(ctx, r, []serving.Request{{
 		Deployment: c.Name, Namespace: c.Namespace, Hosts: c.Spec.DNSNames, NotBefore: now, NotAfter: now.Add(c.Spec.Duration.Duration),
 	}}, now)
 	if err != nil {

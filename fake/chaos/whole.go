@@ -24,13 +24,14 @@ import (
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // issuer is the one of a manager. Each has other keys, and all of them fail for a while.
 type issuer struct {
 	*manager
-	fake.Issuer
+	olm.Issuer
 }
 
 func (i issuer) Issue(

@@ -14,7 +14,6 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -46,7 +45,7 @@ func Terms(p *v1alpha1.InstallPlan, add func(olmcore.Term)) {
 		if !leavesObject(s) {
 			continue
 		}
-		if manifest.NeedsDefinition(s) {
+		if bundle.NeedsDefinition(s) {
 			add(ofKind(s.Resource.Kind))
 		}
 		key, served := kinds.KeyOf(s, p.Namespace, nil)
@@ -79,7 +78,7 @@ func Concerned(o olmcore.Object) (isConcerned func(*v1alpha1.InstallPlan) bool, 
 		terms = append(terms, ofKind(crd.Spec.Names.Kind))
 	}
 	isFor := func(s *v1alpha1.Step, namespace string) bool {
-		if defines && manifest.NeedsDefinition(s) && s.Resource.Kind == crd.Spec.Names.Kind {
+		if defines && bundle.NeedsDefinition(s) && s.Resource.Kind == crd.Spec.Names.Kind {
 			return true
 		}
 		for have := range objectsOf(s, namespace, nil) {

@@ -25,7 +25,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/model"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/csv/serving"
-	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -34,7 +34,7 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // made returns a certificate of a new authority that is valid from a time on.
 func made(t testing.TB, seed string, from time.Time) serving.Certificate {
 	t.Helper()
-	issued, _, err := fake.Issuer{Seed: seed}.Issue(t.Context(), nil, []serving.Request{{
+	issued, _, err := olm.Issuer{Seed: seed}.Issue(t.Context(), nil, []serving.Request{{
 		Deployment: deployment, Namespace: namespace, Service: service, Hosts: serving.Hosts(service, namespace),
 		NotBefore: from, NotAfter: from.Add(serving.Validity),
 	}}, from)
@@ -108,7 +108,7 @@ var (
 		known := map[string]serving.Certificate{}
 		return func(seed string) serving.Certificate {
 			if _, ok := known[seed]; !ok {
-				issued, _, err := fake.Issuer{Seed: seed}.Issue(context.Background(), nil, []serving.Request{{
+				issued, _, err := olm.Issuer{Seed: seed}.Issue(context.Background(), nil, []serving.Request{{
 					Deployment: deployment, Hosts: serving.Hosts(service, namespace), NotBefore: now, NotAfter: now.Add(serving.Validity),
 				}}, now)
 				if err != nil {
@@ -412,7 +412,7 @@ func TestCertificateIsRequestedOnlyIfItMustBeReplaced(t *testing.T) {
 		plan := internalserving.CertificatesOf(s)
 		require.Equal(t, due, len(plan.Requests) == 1, plan.Renew)
 		if due {
-			issued, _, err := fake.Issuer{Seed: "issued"}.Issue(context.Background(), nil, plan.Requests, s.Now)
+			issued, _, err := olm.Issuer{Seed: "issued"}.Issue(context.Background(), nil, plan.Requests, s.Now)
 			require.NoError(t, err)
 			s.Issued = issued
 			plan = internalserving.CertificatesOf(s)

@@ -22,7 +22,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/model"
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/csv/serving"
-	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -131,7 +131,7 @@ func (w *world) pass(s state) (writes []write, plan internalserving.Certificates
 	plan = internalserving.CertificatesOf(source)
 	if len(plan.Requests) > 0 {
 		w.issued++
-		issued, _, err := fake.Issuer{Seed: strconv.Itoa(w.issued)}.Issue(context.Background(), nil, plan.Requests, w.now)
+		issued, _, err := olm.Issuer{Seed: strconv.Itoa(w.issued)}.Issue(context.Background(), nil, plan.Requests, w.now)
 		if err != nil {
 			panic(err)
 		}

@@ -18,6 +18,7 @@ import (
 	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -51,7 +52,7 @@ func (m *webhookManager) pass(t *testing.T) ([]olmcore.Action, internalserving.C
 	plan := internalserving.CertificatesOf(from)
 	if len(plan.Requests) > 0 {
 		m.issued++
-		issued, _, err := fake.Issuer{Seed: fmt.Sprint(m.issued)}.Issue(context.Background(), nil, plan.Requests, m.cluster.Now())
+		issued, _, err := olm.Issuer{Seed: fmt.Sprint(m.issued)}.Issue(context.Background(), nil, plan.Requests, m.cluster.Now())
 		require.NoError(t, err)
 		from.Issued = issued
 		plan = internalserving.CertificatesOf(from)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package input validates and reads the Inputs of package installplan and the packages below it.
-package input
+package inputs
 
 import (
 	"slices"
@@ -12,10 +11,6 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 )
-
-// VisibilityGrace is the grace period for a stale cache. During it, an object that another object proves to exist may
-// be missing from an Input.
-const VisibilityGrace = 10 * time.Second
 
 // Now returns an *olmcore.InputError if now is zero, else nil.
 func Now(now time.Time) error {

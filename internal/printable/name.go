@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quoted prints names that a catalog or a user chose so that they can be part of a sentence.
-package quoted
+package printable
 
 import (
 	"strconv"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest parses and encodes the manifests of InstallPlan steps.
-package manifest
+package bundle
 
 import (
 	"bytes"
@@ -32,9 +31,9 @@ type Manifest struct {
 	Extra bool
 }
 
-// Parse parses the first YAML or JSON document of a manifest. It removes the status and the metadata fields that an API
+// ParseManifest parses the first YAML or JSON document of a manifest. It removes the status and the metadata fields that an API
 // server sets.
-func Parse(text string) (m Manifest, err error) {
+func ParseManifest(text string) (m Manifest, err error) {
 	if err = utiljson.Unmarshal([]byte(text), &m.Object); err != nil {
 		// It may be YAML, even where it begins as JSON does.
 		data, extra, yamlErr := FirstDocument(text)
@@ -92,8 +91,8 @@ func Strings(metadata map[string]any, field string) map[string]any {
 	return out
 }
 
-// Encode returns a manifest as OLM writes it: JSON, followed by a newline.
-func Encode(object map[string]any) (string, error) {
+// EncodeManifest returns a manifest as OLM writes it: JSON, followed by a newline.
+func EncodeManifest(object map[string]any) (string, error) {
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(object); err != nil {
 		return "", fmt.Errorf("encode manifest: %w", err)
@@ -110,16 +109,16 @@ type Identity struct {
 	} `json:"metadata"`
 }
 
-// Identify returns the identity of a manifest. It returns the zero value if the manifest cannot be parsed or is a Ref.
+// Identify returns the identity of a manifest. It returns the zero value if the manifest cannot be parsed or is a Reference.
 func Identify(text string) Identity {
 	var id Identity
-	if _, ok := ParseRef(text); ok {
+	if _, ok := ParseReference(text); ok {
 		return id
 	}
 	if err := utiljson.Unmarshal([]byte(text), &id); err == nil {
 		return id
 	}
-	m, err := Parse(text)
+	m, err := ParseManifest(text)
 	if err != nil {
 		return Identity{}
 	}
@@ -128,12 +127,12 @@ func Identify(text string) Identity {
 	return id
 }
 
-// NameOf returns the name of the object in a step's manifest. It returns an empty string if there is none or the
-// manifest is a Ref.
-func NameOf(s *v1alpha1.Step) string { return Identify(s.Resource.Manifest).Metadata.Name }
+// NameOfStep returns the name of the object in a step's manifest. It returns an empty string if there is none or the
+// manifest is a Reference.
+func NameOfStep(s *v1alpha1.Step) string { return Identify(s.Resource.Manifest).Metadata.Name }
 
-// GVKOf returns the kind in a step's manifest, or the kind of the step's resource if the manifest has none.
-func GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
+// GVKOfStep returns the kind in a step's manifest, or the kind of the step's resource if the manifest has none.
+func GVKOfStep(s *v1alpha1.Step) schema.GroupVersionKind {
 	if id := Identify(s.Resource.Manifest); id.Kind != "" {
 		return schema.FromAPIVersionAndKind(id.APIVersion, id.Kind)
 	}
@@ -142,7 +141,7 @@ func GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
 
 // NeedsDefinition reports whether the kind of a step must be defined by a CustomResourceDefinition.
 func NeedsDefinition(s *v1alpha1.Step) bool {
-	return kinds.IsGeneric(s) && !kinds.LookUp(GVKOf(s), nil).Kind
+	return kinds.IsGeneric(s) && !kinds.LookUp(GVKOfStep(s), nil).Kind
 }
 
 // FirstDocument returns the first YAML document that is not empty, as JSON. extra is true if another document follows.
@@ -177,8 +176,8 @@ func FirstDocument(text string) (first []byte, extra bool, err error) {
 	return first, false, nil
 }
 
-// BundleSource references the ConfigMap of an unpacked bundle, in the form that OLM writes.
-type BundleSource struct {
+// Source references the ConfigMap of an unpacked bundle, in the form that OLM writes.
+type Source struct {
 	Kind                   string `json:"kind"`
 	Name                   string `json:"name"`
 	Namespace              string `json:"namespace"`
@@ -188,21 +187,21 @@ type BundleSource struct {
 	Properties             string `json:"properties"`
 }
 
-// Ref is a manifest that references an object in an unpacked bundle.
-type Ref struct {
-	BundleSource
+// Reference is a manifest that references an object in an unpacked bundle.
+type Reference struct {
+	Source
 	// Digest is the digest of the planned content. Digest is empty if OLM wrote the manifest.
 	Digest string `json:"digest,omitempty"`
 }
 
-// ParseRef parses a manifest that is a Ref. It returns false for any other manifest.
-func ParseRef(text string) (Ref, bool) {
+// ParseReference parses a manifest that is a Reference. It returns false for any other manifest.
+func ParseReference(text string) (Reference, bool) {
 	if !strings.Contains(text, `"catalogSourceName`) {
-		return Ref{}, false
+		return Reference{}, false
 	}
-	var ref Ref
+	var ref Reference
 	if json.Unmarshal([]byte(text), &ref) != nil {
-		return Ref{}, false
+		return Reference{}, false
 	}
 	return ref, ref.Kind == "ConfigMap" && ref.Name != "" && ref.Namespace != "" && ref.CatalogSourceName != "" && ref.CatalogSourceNamespace != ""
 }
