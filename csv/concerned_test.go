@@ -32,16 +32,21 @@ func TestConcernedReturnsOnlyRelatedCSVs(t *testing.T) {
 		return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "role", ResourceVersion: version}, Rules: rules}
 	}
 	group := func(namespace, apis string) *operatorsv1.OperatorGroup {
-		return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "g", Annotations: map[string]string{"olm.providedAPIs": apis}}}
+		listed := map[string]string{"olm.providedAPIs": apis}
+		return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "g", Annotations: listed}}
 	}
 	nodes := rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"nodes"}}
 	leases := rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}}
 	metrics := rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}
 	aggregated := role("1")
-	aggregated.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"a": "b"}}}}
+	aggregated.AggregationRule = &rbacv1.AggregationRule{
+		ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"a": "b"}}},
+	}
 	needs := func(rules ...rbacv1.PolicyRule) func(c *v1alpha1.ClusterServiceVersion) {
 		return func(c *v1alpha1.ClusterServiceVersion) {
-			c.Spec.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "cool", Rules: rules}}
+			c.Spec.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{
+				{ServiceAccountName: "cool", Rules: rules},
+			}
 		}
 	}
 	plain := func(*v1alpha1.ClusterServiceVersion) {}

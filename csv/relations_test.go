@@ -31,7 +31,8 @@ func TestObjectsThatChangeTheResultConcernTheCSV(t *testing.T) {
 		c := drawRelated(t)
 		key := types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
 		world := []olmcore.Object{
-			c, group(), namespace("ns", nil), bindingTo("cool"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool"}},
+			c, group(), namespace("ns", nil), bindingTo("cool"),
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool"}},
 		}
 		result := func(objects []olmcore.Object) csv.Outcome {
 			snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
