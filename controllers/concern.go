@@ -96,7 +96,9 @@ func concerned(
 }
 
 // without is a concern that needs no reads.
-func without(concerns func(old, next olmcore.Object) concern) func(context.Context, olmcore.Reader, olmcore.Object, olmcore.Object) (concern, error) {
+func without(
+	concerns func(old, next olmcore.Object) concern,
+) func(context.Context, olmcore.Reader, olmcore.Object, olmcore.Object) (concern, error) {
 	return func(_ context.Context, _ olmcore.Reader, old, next olmcore.Object) (concern, error) {
 		return concerns(old, next), nil
 	}

@@ -69,7 +69,10 @@ func (p Preflight) definitions(ctx context.Context) (string, error) {
 
 // lacks says what a definition lacks for the objects of a kind; "" for nothing.
 func lacks(crd *apiextensionsv1.CustomResourceDefinition, gvk schema.GroupVersionKind) string {
-	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == gvk.Version && v.Served })
+	i := slices.IndexFunc(
+		crd.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == gvk.Version && v.Served },
+	)
 	if i < 0 {
 		return "does not serve " + gvk.Version
 	}

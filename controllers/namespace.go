@@ -289,7 +289,13 @@ func (s *Set) knownCatalogs(ctx context.Context, r olmcore.Reader, namespace str
 
 // answer asks the resolver and counts its failures; while it does not know, the answer is the last one, nil if there is
 // none.
-func (s *Set) answer(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest, before *subscription.Resolved, now time.Time) (*subscription.Resolved, error) {
+func (s *Set) answer(
+	ctx context.Context,
+	r olmcore.Reader,
+	request subscription.ResolveRequest,
+	before *subscription.Resolved,
+	now time.Time,
+) (*subscription.Resolved, error) {
 	resolution, err := s.options.Resolve(ctx, r, request)
 	switch {
 	case errors.Is(err, ErrPending):

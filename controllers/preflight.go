@@ -124,7 +124,11 @@ func (p Preflight) version(context.Context) (string, error) {
 		return fmt.Sprintf("the API server's version is %q, which is none: %v", p.Options.KubernetesVersion, err), nil
 	}
 	if v.Major() > 0 && v.LessThan(oldestKubernetes) { // one that was built without a version says 0.0.0
-		return fmt.Sprintf("the API server is Kubernetes %s, and %s is the oldest that serves all kinds that are needed: update the cluster", v, oldestKubernetes), nil
+		return fmt.Sprintf(
+			"the API server is Kubernetes %s, and %s is the oldest that serves all kinds that are needed: update the cluster",
+			v,
+			oldestKubernetes,
+		), nil
 	}
 	return "", nil
 }
@@ -203,7 +207,9 @@ func (p Preflight) forbidden(ctx context.Context, namespace string, rules []rbac
 var olmDeployments = []string{"catalog-operator", "olm-operator"}
 
 // olmWrites is what OLM's account may do in the whole cluster.
-var olmWrites = []rbacv1.PolicyRule{{APIGroups: []string{operators}, Resources: []string{"clusterserviceversions/status"}, Verbs: []string{"update"}}}
+var olmWrites = []rbacv1.PolicyRule{
+	{APIGroups: []string{operators}, Resources: []string{"clusterserviceversions/status"}, Verbs: []string{"update"}},
+}
 
 // otherOLM finds OLM's own Deployments. Those count that run under an account which a ClusterRoleBinding lets write the
 // statuses of all ClusterServiceVersions: in a namespace of his own a tenant may call a Deployment as he likes. Whether

@@ -35,8 +35,11 @@ func withoutDoomed(ctx context.Context, r olmcore.Reader, result olmcore.Result)
 			}
 			doomed[target.Namespace] = namespace
 			if namespace != nil {
-				result.Diagnostics = append(slices.Clip(result.Diagnostics), olmcore.Diagnose(olmcore.Info, ReasonNamespaceTerminating, olmcore.RefOf(namespace), "",
-					"namespace %s is being deleted, so nothing is created in it", target.Namespace))
+				result.Diagnostics = append(
+					slices.Clip(result.Diagnostics),
+					olmcore.Diagnose(olmcore.Info, ReasonNamespaceTerminating, olmcore.RefOf(namespace), "",
+						"namespace %s is being deleted, so nothing is created in it", target.Namespace),
+				)
 			}
 		}
 		if namespace == nil {

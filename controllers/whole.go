@@ -57,7 +57,12 @@ func (w Whole) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, 
 }
 
 // List implements olmcore.Reader.
-func (w Whole) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+func (w Whole) List(
+	ctx context.Context,
+	gvk schema.GroupVersionKind,
+	namespace string,
+	selector labels.Selector,
+) ([]olmcore.Object, error) {
 	all, err := w.Cached.List(ctx, gvk, namespace, selector)
 	if err == nil && slices.ContainsFunc(all, isMetadata) {
 		return w.Live.List(ctx, gvk, namespace, selector)
@@ -66,7 +71,12 @@ func (w Whole) List(ctx context.Context, gvk schema.GroupVersionKind, namespace 
 }
 
 // ListMetadata returns the objects as the cache holds them. With Indexes, it implements olmcore.IndexedReader.
-func (w Whole) ListMetadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+func (w Whole) ListMetadata(
+	ctx context.Context,
+	gvk schema.GroupVersionKind,
+	namespace string,
+	selector labels.Selector,
+) ([]olmcore.Object, error) {
 	return w.Cached.List(ctx, gvk, namespace, selector)
 }
 

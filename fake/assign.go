@@ -49,7 +49,8 @@ const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 func (c *Cluster) mountToken(pod *corev1.Pod) {
 	spec := &pod.Spec
 	automount := spec.AutomountServiceAccountToken
-	if account := store.Get[*corev1.ServiceAccount](c.store, store.ServiceAccountKind, pod.Namespace, spec.ServiceAccountName); automount == nil && account != nil {
+	if account := store.Get[*corev1.ServiceAccount](c.store, store.ServiceAccountKind, pod.Namespace, spec.ServiceAccountName); automount == nil &&
+		account != nil {
 		automount = account.AutomountServiceAccountToken
 	}
 	if automount != nil && !*automount {
@@ -91,8 +92,16 @@ func (c *Cluster) admitPod(o olmcore.Object) error {
 	if !ok || c.store.HasServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName) {
 		return nil
 	}
-	return apierrors.NewForbidden(c.store.Table(store.PodKind).Kind.GroupResource(), pod.Name,
-		fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", pod.Namespace, pod.Spec.ServiceAccountName, pod.Spec.ServiceAccountName))
+	return apierrors.NewForbidden(
+		c.store.Table(store.PodKind).Kind.GroupResource(),
+		pod.Name,
+		fmt.Errorf(
+			"error looking up service account %s/%s: serviceaccount %q not found",
+			pod.Namespace,
+			pod.Spec.ServiceAccountName,
+			pod.Spec.ServiceAccountName,
+		),
+	)
 }
 
 func setDefault[T any](field **T, value T) {

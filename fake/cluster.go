@@ -105,7 +105,12 @@ func (c *Cluster) Get(_ context.Context, gvk schema.GroupVersionKind, namespace,
 
 // List implements olmcore.Reader. Objects and slice are shared with the store and must not be changed. A kind that is
 // not served is a *meta.NoKindMatchError.
-func (c *Cluster) List(_ context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+func (c *Cluster) List(
+	_ context.Context,
+	gvk schema.GroupVersionKind,
+	namespace string,
+	selector labels.Selector,
+) ([]olmcore.Object, error) {
 	t, err := c.store.Served(gvk)
 	if err != nil {
 		return nil, err

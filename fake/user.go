@@ -133,7 +133,10 @@ func (c *Cluster) patch(key olmcore.Key, verb olmcore.Verb, fields map[string]js
 }
 
 func (c *Cluster) notFound(key olmcore.Key) error {
-	return apierrors.NewNotFound(c.store.Resource(olmcore.Ref{APIVersion: store.GroupKindOf(key).WithVersion("v1").GroupVersion().String(), Kind: key.Kind}), key.Name)
+	return apierrors.NewNotFound(
+		c.store.Resource(olmcore.Ref{APIVersion: store.GroupKindOf(key).WithVersion("v1").GroupVersion().String(), Kind: key.Kind}),
+		key.Name,
+	)
 }
 
 // Edit changes one object of a Go type that the library knows: change gets a

@@ -25,7 +25,9 @@ func (c *Cluster) validate(k *store.Kind, next, current olmcore.Object) error {
 	metadata := field.NewPath("metadata")
 	problems := validation.ValidateObjectMetaAccessor(next, k.Namespaced, nameRule(k), metadata)
 	if current != nil && current.GetDeletionTimestamp() != nil {
-		problems = append(problems, validation.ValidateNoNewFinalizers(next.GetFinalizers(), current.GetFinalizers(), metadata.Child("finalizers"))...)
+		problems = append(
+			problems,
+			validation.ValidateNoNewFinalizers(next.GetFinalizers(), current.GetFinalizers(), metadata.Child("finalizers"))...)
 	}
 	problems = append(problems, finalizerProblems(k, next.GetFinalizers(), metadata.Child("finalizers"))...)
 	problems = append(problems, content.Changes(next, current)...)
@@ -56,7 +58,10 @@ func finalizerProblems(k *store.Kind, finalizers []string, at *field.Path) (prob
 	}
 	for i, f := range finalizers {
 		switch {
-		case strings.Contains(f, "/"), f == string(corev1.FinalizerKubernetes), f == metav1.FinalizerOrphanDependents, f == metav1.FinalizerDeleteDependents:
+		case strings.Contains(f, "/"),
+			f == string(corev1.FinalizerKubernetes),
+			f == metav1.FinalizerOrphanDependents,
+			f == metav1.FinalizerDeleteDependents:
 		default:
 			problems = append(problems, field.Invalid(at.Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
 		}

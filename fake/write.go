@@ -179,7 +179,13 @@ func (c *Cluster) currentStatus(target olmcore.Ref) (*store.Table, olmcore.Objec
 // writeStatus is replaceStatus for a write of a person or a controller.
 func (c *Cluster) writeStatus(t *store.Table, current, from olmcore.Object) error {
 	if c.webhooks.Any() {
-		w := admission.Write{Kind: t.Kind, Operation: admissionregistrationv1.Update, Subresource: "status", Old: current, Next: t.Kind.WithStatus(current, from)}
+		w := admission.Write{
+			Kind:        t.Kind,
+			Operation:   admissionregistrationv1.Update,
+			Subresource: "status",
+			Old:         current,
+			Next:        t.Kind.WithStatus(current, from),
+		}
 		if err := c.webhooks.Admit(w); err != nil {
 			return err
 		}

@@ -172,8 +172,14 @@ func kindsNamed(names ...string) sets.Set[schema.GroupKind] {
 }
 
 // labelledOwners are the kinds of which objects outside of the namespace of their owner are found by its labels.
-var labelledOwners = kindsNamed("ClusterRole.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io", "RoleBinding.rbac.authorization.k8s.io",
-	"MutatingWebhookConfiguration.admissionregistration.k8s.io", "ValidatingWebhookConfiguration.admissionregistration.k8s.io", "APIService.apiregistration.k8s.io")
+var labelledOwners = kindsNamed(
+	"ClusterRole.rbac.authorization.k8s.io",
+	"ClusterRoleBinding.rbac.authorization.k8s.io",
+	"RoleBinding.rbac.authorization.k8s.io",
+	"MutatingWebhookConfiguration.admissionregistration.k8s.io",
+	"ValidatingWebhookConfiguration.admissionregistration.k8s.io",
+	"APIService.apiregistration.k8s.io",
+)
 
 // indexedKeys is the table of them.
 var indexedKeys = map[string]indexedLabel{

@@ -108,7 +108,13 @@ func Observe[T Object](ctx context.Context, r Reader, namespace string, selector
 }
 
 // ObserveKind is Observe for a kind that need not have a Go type.
-func ObserveKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) (Observed[Object], error) {
+func ObserveKind(
+	ctx context.Context,
+	r Reader,
+	gvk schema.GroupVersionKind,
+	namespace string,
+	selector labels.Selector,
+) (Observed[Object], error) {
 	return observed(ListKind(ctx, r, gvk, namespace, selector))
 }
 
@@ -260,6 +266,11 @@ func (x *listed) Find(ctx context.Context, _ Reader, l Lookup, terms ...Term) ([
 }
 
 // ListMetadata implements IndexedReader.
-func (x *listed) ListMetadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error) {
+func (x *listed) ListMetadata(
+	ctx context.Context,
+	gvk schema.GroupVersionKind,
+	namespace string,
+	selector labels.Selector,
+) ([]Object, error) {
 	return ListKind(ctx, x.Reader, gvk, namespace, selector)
 }

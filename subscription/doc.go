@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subscription decides about the Subscriptions of one namespace: their statuses, which InstallPlan each of them
-// references, whether the namespace must be resolved, and which component labels are missing.
+// Package subscription decides about the Subscriptions of one namespace: their statuses, which InstallPlan each of
+// them references, whether the namespace must be resolved, and which component labels are missing.
 //
 // [Reconcile] takes a namespace as a value ([Input], read by [Gather]) and returns an [Outcome]. It never writes an
 // InstallPlan. Package installplan does.
@@ -77,11 +77,11 @@
 //
 // # What is observed and what is inferred
 //
-// An InstallPlan may go through several stages between two calls. Each Transition says how certain it is and how
-// exact its time is. If the caller passes the versions that a watch delivered ([Input.Observations]), no stage is
-// lost. If it passes what the last call remembered ([Input.Histories]), each Transition is reported once. Without
-// either, the stages are inferred from the fields of the InstallPlan. What cannot be known is reported as a
-// Diagnostic with the reason olmcore.ReasonHistoryGap.
+// An InstallPlan may go through several stages between two calls. Each Transition says how certain it is and how exact
+// its time is. If the caller passes the versions that a watch delivered ([Input.Observations]), no stage is lost. If
+// it passes what the last call remembered ([Input.Histories]), each Transition is reported once. Without either, the
+// stages are inferred from the fields of the InstallPlan. What cannot be known is reported as a Diagnostic with the
+// reason olmcore.ReasonHistoryGap.
 //
 // # Resolving
 //
@@ -107,8 +107,8 @@
 //
 // # Other functions and packages
 //
-// [Assess] returns the decisions without actions. Package health reports whether an operator is installed, and
-// which object prevents it. Package audit reports every inconsistent relation, with the actions that repair it. Package
+// [Assess] returns the decisions without actions. Package health reports whether an operator is installed, and which
+// object prevents it. Package audit reports every inconsistent relation, with the actions that repair it. Package
 // component maintains component labels and Operator objects. [PlanDeletion] is for callers that add [Finalizer] to
 // their Subscriptions. [EffectiveConfig] returns the spec.config that applies to a ClusterServiceVersion.
 //

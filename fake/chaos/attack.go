@@ -66,7 +66,15 @@ func attackWithWiderReach(h *History, r Choices) {
 		c := pick(r, all)
 		_ = fake.Edit(h.Cluster, attacker, c.Name, func(c *v1alpha1.ClusterServiceVersion) {
 			c.Annotations = widest(r)
-			c.Status.Phase = pick(r, []v1alpha1.ClusterServiceVersionPhase{c.Status.Phase, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseDeleting})
+			c.Status.Phase = pick(
+				r,
+				[]v1alpha1.ClusterServiceVersionPhase{
+					c.Status.Phase,
+					v1alpha1.CSVPhaseSucceeded,
+					v1alpha1.CSVPhaseReplacing,
+					v1alpha1.CSVPhaseDeleting,
+				},
+			)
 			c.Spec.Replaces = pick(r, []string{"", "alpha.v1.0.0", c.Name})
 		})
 	}
@@ -94,14 +102,25 @@ func attackWithGroup(h *History, r Choices) {
 
 // attackWithCondition: an OperatorCondition by hand, with accounts of others, or what his operator may say in one.
 func attackWithCondition(h *History, r Choices) {
-	o := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: pick(r, []string{"settings", "alpha.v1.0.0", "delta.v1.0.0", "epsilon.v1.0.0", "cleaner-1"}), OwnerReferences: victimsAsOwners(h, r)}}
+	o := &operatorsv2.OperatorCondition{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       attacker,
+			Name:            pick(r, []string{"settings", "alpha.v1.0.0", "delta.v1.0.0", "epsilon.v1.0.0", "cleaner-1"}),
+			OwnerReferences: victimsAsOwners(h, r),
+		},
+	}
 	o.Spec.ServiceAccounts = []string{"default", "robot", "system:serviceaccount:" + victim + ":robot"}
 	o.Spec.Deployments = []string{"alpha", "robot"}
 	if h.Cluster.Create(o) == nil {
 		return
 	}
 	_ = fake.Edit(h.Cluster, attacker, o.Name, func(o *operatorsv2.OperatorCondition) {
-		said := metav1.Condition{Type: "Upgradeable", Status: pick(r, []metav1.ConditionStatus{"True", "False"}), Reason: "Said", LastTransitionTime: metav1.NewTime(h.Cluster.Now())}
+		said := metav1.Condition{
+			Type:               "Upgradeable",
+			Status:             pick(r, []metav1.ConditionStatus{"True", "False"}),
+			Reason:             "Said",
+			LastTransitionTime: metav1.NewTime(h.Cluster.Now()),
+		}
 		o.Spec.Conditions, o.Spec.Overrides = []metav1.Condition{said, said}, pick(r, [][]metav1.Condition{nil, {said}})
 		o.Status.Conditions = pick(r, [][]metav1.Condition{nil, {said}})
 	})
@@ -121,7 +140,11 @@ func attackWithPlan(h *History, r Choices) {
 	p := &v1alpha1.InstallPlan{
 		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: fmt.Sprint("plan-", r.IntN(3)), OwnerReferences: victimsAsOwners(h, r),
 			Labels: map[string]string{olmcore.ComponentLabelPrefix + "alpha." + namespace: ""}},
-		Spec: v1alpha1.InstallPlanSpec{Approval: v1alpha1.ApprovalAutomatic, Approved: true, ClusterServiceVersionNames: []string{"alpha.v1.0.0"}},
+		Spec: v1alpha1.InstallPlanSpec{
+			Approval:                   v1alpha1.ApprovalAutomatic,
+			Approved:                   true,
+			ClusterServiceVersionNames: []string{"alpha.v1.0.0"},
+		},
 	}
 	if h.Cluster.Create(p) != nil {
 		_ = h.Cluster.Delete(olmcore.RefOf(p).Unversioned())
@@ -174,13 +197,23 @@ func attackWithOwners(h *History, r Choices) {
 func victimsAsOwners(h *History, r Choices) []metav1.OwnerReference {
 	var all []olmcore.Object
 	for _, o := range h.Cluster.Objects() {
-		if o.GetNamespace() != attacker && strings.Contains("Subscription ClusterServiceVersion CatalogSource ClusterRole CustomResourceDefinition", olmcore.GVKOf(o).Kind) {
+		if o.GetNamespace() != attacker &&
+			strings.Contains("Subscription ClusterServiceVersion CatalogSource ClusterRole CustomResourceDefinition", olmcore.GVKOf(o).Kind) {
 			all = append(all, o)
 		}
 	}
 	o := pick(r, all)
 	gvk := olmcore.GVKOf(o)
-	return []metav1.OwnerReference{{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: o.GetName(), UID: o.GetUID(), Controller: new(true), BlockOwnerDeletion: new(true)}}
+	return []metav1.OwnerReference{
+		{
+			APIVersion:         gvk.GroupVersion().String(),
+			Kind:               gvk.Kind,
+			Name:               o.GetName(),
+			UID:                o.GetUID(),
+			Controller:         new(true),
+			BlockOwnerDeletion: new(true),
+		},
+	}
 }
 
 // attackWithVersion: a version that claims what another tenant's operator has.
@@ -192,7 +225,10 @@ func attackWithVersion(h *History, r Choices) {
 	}
 	strategy := &c.Spec.InstallStrategy.StrategySpec
 	strategy.Permissions = append(strategy.Permissions, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: "weak", Rules: everything})
-	strategy.ClusterPermissions = append(strategy.ClusterPermissions, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: "weak", Rules: everything})
+	strategy.ClusterPermissions = append(
+		strategy.ClusterPermissions,
+		v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: "weak", Rules: everything},
+	)
 	c.Spec.Replaces = pick(r, []string{"", "alpha.v1.0.0"})
 	c.Spec.Cleanup.Enabled = r.IntN(2) == 0
 	c.Annotations = widest(r)
@@ -208,7 +244,11 @@ func attackWithCopy(h *History, r Choices) {
 	c := operators.Bundle(name, 1+r.IntN(3))[0].DeepCopyObject().(*v1alpha1.ClusterServiceVersion)
 	c.Namespace = attacker
 	c.Labels = pick(r, []map[string]string{nil, {"olm.copiedFrom": home}})
-	c.Annotations = map[string]string{"olm.operatorNamespace": home, "olm.operatorGroup": "group", "olm.targetNamespaces": pick(r, []string{"", attacker, victim})}
+	c.Annotations = map[string]string{
+		"olm.operatorNamespace": home,
+		"olm.operatorGroup":     "group",
+		"olm.targetNamespaces":  pick(r, []string{"", attacker, victim}),
+	}
 	c.Spec.InstallStrategy.StrategySpec.Permissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "weak", Rules: everything}}
 	if h.Cluster.Create(c) != nil {
 		_ = fake.Edit(h.Cluster, attacker, c.Name, func(have *v1alpha1.ClusterServiceVersion) {
@@ -222,16 +262,30 @@ func attackWithCopy(h *History, r Choices) {
 // of the operator's name.
 func attackWithRole(h *History, r Choices) {
 	name, home := pick(r, []string{"delta", "zeta"}), pick(r, []string{everywhere, platform})
-	marks := map[string]string{"olm.managed": "true", "olm.copiedFrom": home, "olm.owner": name + ".v1.0.0", "olm.owner.namespace": pick(r, []string{home, attacker}),
-		"olm.owner.kind": "ClusterServiceVersion", "rbac.authorization.k8s.io/aggregate-to-admin": "true"}
-	object := metav1.ObjectMeta{Namespace: attacker, Name: pick(r, []string{name, name + "-manager-service-cert", name + ".v1.0.0"}), Labels: marks, OwnerReferences: victimsAsOwners(h, r)}
+	marks := map[string]string{
+		"olm.managed":         "true",
+		"olm.copiedFrom":      home,
+		"olm.owner":           name + ".v1.0.0",
+		"olm.owner.namespace": pick(r, []string{home, attacker}),
+		"olm.owner.kind":      "ClusterServiceVersion",
+		"rbac.authorization.k8s.io/aggregate-to-admin": "true",
+	}
+	object := metav1.ObjectMeta{
+		Namespace:       attacker,
+		Name:            pick(r, []string{name, name + "-manager-service-cert", name + ".v1.0.0"}),
+		Labels:          marks,
+		OwnerReferences: victimsAsOwners(h, r),
+	}
 	role := &rbacv1.Role{ObjectMeta: object, Rules: everything}
 	if h.Cluster.Create(role) != nil {
 		_ = h.Cluster.Delete(olmcore.RefOf(role).Unversioned())
 	}
 	_ = h.Cluster.Create(
 		&rbacv1.RoleBinding{ObjectMeta: object, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: role.Name},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: name}, {Kind: "ServiceAccount", Namespace: attacker, Name: "weak"}}},
+			Subjects: []rbacv1.Subject{
+				{Kind: "ServiceAccount", Namespace: home, Name: name},
+				{Kind: "ServiceAccount", Namespace: attacker, Name: "weak"},
+			}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: name, Labels: marks}},
 	)
 }
@@ -239,12 +293,22 @@ func attackWithRole(h *History, r Choices) {
 // attackWithCertificate: a Secret and a Service with the names of an operator's.
 func attackWithCertificate(h *History, r Choices) {
 	name := pick(r, []string{"delta-manager", "epsilon", "zeta"})
-	marks := map[string]string{"olm.managed": "true", "olm.owner": strings.TrimSuffix(name, "-manager") + ".v1.0.0", "olm.owner.namespace": everywhere, "olm.owner.kind": "ClusterServiceVersion"}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: name + "-service-cert", Labels: marks, OwnerReferences: victimsAsOwners(h, r)}}
+	marks := map[string]string{
+		"olm.managed":         "true",
+		"olm.owner":           strings.TrimSuffix(name, "-manager") + ".v1.0.0",
+		"olm.owner.namespace": everywhere,
+		"olm.owner.kind":      "ClusterServiceVersion",
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: name + "-service-cert", Labels: marks, OwnerReferences: victimsAsOwners(h, r)},
+	}
 	if his := fake.Find[*corev1.Secret](h.Cluster, everywhere, secret.Name); his != nil && r.IntN(2) == 0 {
 		secret.Data = map[string][]byte{"olmCAKey": his.Data["tls.crt"], "tls.crt": his.Data["olmCAKey"]}
 	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: name + "-service", Labels: marks}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: name + "-service", Labels: marks},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}},
+	}
 	if h.Cluster.Create(secret, service) != nil {
 		_ = h.Cluster.Delete(olmcore.RefOf(pick(r, []olmcore.Object{secret, service})).Unversioned())
 	}

@@ -91,7 +91,8 @@ func requireWanted(h *History) {
 	}
 	for _, s := range listed[*v1alpha1.Subscription](h) {
 		head := operators.Name(s.Spec.Package, h.offers[s.Spec.Package].head())
-		if c := fake.Find[*v1alpha1.ClusterServiceVersion](h.Cluster, s.Namespace, head); c == nil || c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+		if c := fake.Find[*v1alpha1.ClusterServiceVersion](h.Cluster, s.Namespace, head); c == nil ||
+			c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
 			if c != nil {
 				h.must(fmt.Errorf("%s/%s is %s in the end: %s %s", s.Namespace, head, c.Status.Phase, c.Status.Reason, c.Status.Message))
 			}

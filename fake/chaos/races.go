@@ -231,7 +231,9 @@ func stepUnresolvable(h *History, r Choices) {
 func stepKeepCopy(h *History, r Choices) {
 	var copies []*v1alpha1.ClusterServiceVersion
 	for _, o := range h.Cluster.Objects() {
-		if c, is := o.(*v1alpha1.ClusterServiceVersion); is && c.IsCopied() && c.DeletionTimestamp == nil && !slices.Contains(tenants, c.Namespace) && c.Namespace != attacker {
+		if c, is := o.(*v1alpha1.ClusterServiceVersion); is && c.IsCopied() && c.DeletionTimestamp == nil &&
+			!slices.Contains(tenants, c.Namespace) &&
+			c.Namespace != attacker {
 			copies = append(copies, c)
 		}
 	}
@@ -298,7 +300,14 @@ func stepDeleteAny(h *History, r Choices) {
 		}
 	}
 	if r.IntN(10) == 0 || len(all) == 0 {
-		_ = h.Cluster.Delete(olmcore.Ref{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.CatalogSourceKind, Namespace: catalogKey.Namespace, Name: catalogKey.Name})
+		_ = h.Cluster.Delete(
+			olmcore.Ref{
+				APIVersion: v1alpha1.SchemeGroupVersion.String(),
+				Kind:       v1alpha1.CatalogSourceKind,
+				Namespace:  catalogKey.Namespace,
+				Name:       catalogKey.Name,
+			},
+		)
 		createCatalog(h)
 		return
 	}

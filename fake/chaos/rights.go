@@ -75,7 +75,12 @@ func (r checkedReader) Get(ctx context.Context, gvk schema.GroupVersionKind, nam
 	return r.Reader.Get(ctx, gvk, namespace, name)
 }
 
-func (r checkedReader) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+func (r checkedReader) List(
+	ctx context.Context,
+	gvk schema.GroupVersionKind,
+	namespace string,
+	selector labels.Selector,
+) ([]olmcore.Object, error) {
 	r.check("list", gvk, "")
 	// Users write the selectors of OperatorGroups, for namespaces, and of Deployments, for Pods of their namespace.
 	isUsers := gvk.Kind == "Namespace" || gvk.Kind == "Pod" && namespace != ""

@@ -57,7 +57,10 @@ func stepCondition(h *History, r Choices) {
 	if all := listed[*operatorsv2.OperatorCondition](h); len(all) > 0 {
 		o := pick(r, all)
 		h.must(fake.Edit(h.Cluster, o.Namespace, o.Name, func(o *operatorsv2.OperatorCondition) {
-			meta.SetStatusCondition(&o.Spec.Conditions, upgradeable(h, pick(r, []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse})))
+			meta.SetStatusCondition(
+				&o.Spec.Conditions,
+				upgradeable(h, pick(r, []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse})),
+			)
 		}))
 	}
 }
@@ -87,7 +90,8 @@ func repair(h *History) {
 	// A version of the attacker's may have been the first to provide an API, and what his account may not install is
 	// tried again for ever.
 	for _, o := range h.Cluster.Objects() {
-		if o.GetNamespace() == attacker && slices.Contains([]string{"Subscription", "InstallPlan", "ClusterServiceVersion"}, olmcore.GVKOf(o).Kind) {
+		if o.GetNamespace() == attacker &&
+			slices.Contains([]string{"Subscription", "InstallPlan", "ClusterServiceVersion"}, olmcore.GVKOf(o).Kind) {
 			_ = h.Cluster.Delete(olmcore.RefOf(o).Unversioned())
 		}
 	}

@@ -72,7 +72,12 @@ func allSteps() []Step {
 		{Name: "publish a version", Weight: 4, Do: stepPublish},
 		{Name: "a Pod or a Deployment is deleted", Weight: 3, Do: stepDeleteWorkload},
 		{Name: "an administrator deletes", Weight: 8, Only: Setting{Deletes: true}, Do: stepDelete},
-		{Name: "an OperatorGroup comes back", Weight: 4, Only: Setting{Deletes: true}, Do: func(h *History, r Choices) { h.createGroup(tenants[r.IntN(len(tenants))]) }},
+		{
+			Name:   "an OperatorGroup comes back",
+			Weight: 4,
+			Only:   Setting{Deletes: true},
+			Do:     func(h *History, r Choices) { h.createGroup(tenants[r.IntN(len(tenants))]) },
+		},
 		{Name: "the OLMConfig changes", Weight: 4, Do: stepConfig},
 		{Name: "a namespace comes or goes", Weight: 5, Do: stepNamespace},
 		{Name: "an OperatorGroup has other targets", Weight: 3, Do: stepTargets},

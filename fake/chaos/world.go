@@ -270,14 +270,24 @@ func createVictims(h *History) {
 		return u
 	}
 	h.must(c.Create(
-		helm(victim, "precious"), helm(namespace, "precious"),
+		helm(victim, "precious"),
+		helm(namespace, "precious"),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "settings"}, Data: map[string]string{"a": "b"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "token"}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "robot"}},
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "door"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
+		&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "door"},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		},
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "role"}},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "precious"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "precious"}, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "precious"}},
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "precious"},
+			Rules:      []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "precious"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "precious"},
+		},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: "weak"}},
 		&operatorsv1.OperatorGroup{
 			ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: "group"},
@@ -369,7 +379,13 @@ func (h *History) check() {
 func (h *History) Story() []string {
 	lines := slices.Clone(h.log)
 	for _, o := range h.Cluster.Objects() {
-		text := fmt.Sprintf("%s created %s deleted %s by %v: ", olmcore.KeyOf(o), o.GetCreationTimestamp().Format("02T15:04:05"), o.GetDeletionTimestamp(), o.GetFinalizers())
+		text := fmt.Sprintf(
+			"%s created %s deleted %s by %v: ",
+			olmcore.KeyOf(o),
+			o.GetCreationTimestamp().Format("02T15:04:05"),
+			o.GetDeletionTimestamp(),
+			o.GetFinalizers(),
+		)
 		switch o := o.(type) {
 		case *v1alpha1.Subscription:
 			text += fmt.Sprintf("%+v", o.Status)

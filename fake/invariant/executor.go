@@ -233,7 +233,9 @@ func (c *executorCheck) unshared() error {
 	if err := c.x.Do(c.ctx, action); err != nil {
 		return err
 	}
-	if difference := Describe(olmcore.Result{Actions: []olmcore.Action{action}}); difference != Describe(olmcore.Result{Actions: []olmcore.Action{want}}) {
+	if difference := Describe(olmcore.Result{Actions: []olmcore.Action{action}}); difference != Describe(
+		olmcore.Result{Actions: []olmcore.Action{want}},
+	) {
 		return errors.New("the executor changed Before or After")
 	}
 	return nil

@@ -120,7 +120,13 @@ func readObjects() []olmcore.Object {
 			ObjectMeta: metav1.ObjectMeta{Name: "check-reader", Labels: map[string]string{"app": "x"}},
 			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}},
 		},
-		untyped(readLease, readA, "one", map[string]any{"app": "x"}, map[string]any{"spec": map[string]any{"holderIdentity": "h", "leaseDurationSeconds": int64(15)}}),
+		untyped(
+			readLease,
+			readA,
+			"one",
+			map[string]any{"app": "x"},
+			map[string]any{"spec": map[string]any{"holderIdentity": "h", "leaseDurationSeconds": int64(15)}},
+		),
 		untyped(readLease, readB, "one", map[string]any{}, map[string]any{"spec": map[string]any{"holderIdentity": "h"}}),
 		untyped(readPriority, "", "check-reader", map[string]any{"app": "x"}, map[string]any{"value": int64(1000), "description": "d"}),
 	}

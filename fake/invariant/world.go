@@ -54,7 +54,11 @@ func Repeatable(w World) error {
 	if err != nil {
 		return err
 	}
-	got, _, err := w.run(func(r round) []olmcore.Action { return append(r.actions[:len(r.actions):len(r.actions)], r.actions...) }, 2*w.Rounds, 0)
+	got, _, err := w.run(
+		func(r round) []olmcore.Action { return append(r.actions[:len(r.actions):len(r.actions)], r.actions...) },
+		2*w.Rounds,
+		0,
+	)
 	if err != nil {
 		return fmt.Errorf("not repeatable: %w", err)
 	}

@@ -97,7 +97,10 @@ func run(path, text string, config Config, update bool) (string, error) {
 		}
 		got := perform(w, commands, s)
 		if !update && got != s.expected {
-			failed = append(failed, fmt.Errorf("%s:%d: %s\nwant:\n%s\ngot:\n%s", path, s.line, s.commands[len(s.commands)-1], indent(s.expected), indent(got)))
+			failed = append(
+				failed,
+				fmt.Errorf("%s:%d: %s\nwant:\n%s\ngot:\n%s", path, s.line, s.commands[len(s.commands)-1], indent(s.expected), indent(got)),
+			)
 		}
 		s.expected = got
 	}

@@ -70,7 +70,12 @@ const (
 	maxFindings  = 20
 )
 
-func judgeWithin(ctx context.Context, read reading, changes []installplan.SchemaChange, resources, findings int) ([]installplan.ResourceVerdict, error) {
+func judgeWithin(
+	ctx context.Context,
+	read reading,
+	changes []installplan.SchemaChange,
+	resources, findings int,
+) ([]installplan.ResourceVerdict, error) {
 	var verdicts []installplan.ResourceVerdict
 	left := &limits{resources: resources, findings: findings, rules: 3 * celconfig.RuntimeCELCostBudget, pairs: 20_000_000}
 	for i, change := range changes {
@@ -140,7 +145,12 @@ func (s *schemas) verdict() installplan.ResourceVerdict {
 
 // judgePage validates the custom resources of a page until a limit is reached. It returns how many were validated. The
 // error is about one that cannot be read.
-func (s *schemas) judgePage(ctx context.Context, p page, room int, left *limits) (judged int, found []installplan.ResourceVerdict, err error) {
+func (s *schemas) judgePage(
+	ctx context.Context,
+	p page,
+	room int,
+	left *limits,
+) (judged int, found []installplan.ResourceVerdict, err error) {
 	for judged < min(p.size, room) && ctx.Err() == nil {
 		object, err := p.resource(judged)
 		if err != nil {

@@ -101,6 +101,9 @@ func remedy(crd *apiextensionsv1.CustomResourceDefinition, err error) string {
 	if olmcore.Classify(err) != olmcore.Forbidden {
 		return ""
 	}
-	return fmt.Sprintf("; bind the account that judges to a ClusterRole with the rule {apiGroups: [%s], resources: [%s], verbs: [list]}, or judge no custom resources (--judge=false)",
-		crd.Spec.Group, crd.Spec.Names.Plural)
+	return fmt.Sprintf(
+		"; bind the account that judges to a ClusterRole with the rule {apiGroups: [%s], resources: [%s], verbs: [list]}, or judge no custom resources (--judge=false)",
+		crd.Spec.Group,
+		crd.Spec.Names.Plural,
+	)
 }

@@ -24,7 +24,13 @@ import (
 // Gather reads the Input of Bundle for one lookup. namespace is the namespace of the Subscriptions. The caller sets
 // Now. If the lookup has no path or CatalogSource, Gather reads nothing, and Bundle reports the problem. Every failed
 // read is an error, even if the Reader does not read the kind (olmcore.ErrNotRead).
-func Gather(ctx context.Context, r olmcore.Reader, namespace string, lookup v1alpha1.BundleLookup, config installplan.Config) (Input, error) {
+func Gather(
+	ctx context.Context,
+	r olmcore.Reader,
+	namespace string,
+	lookup v1alpha1.BundleLookup,
+	config installplan.Config,
+) (Input, error) {
 	in := Input{Lookup: lookup, Config: config}
 	ref := lookup.CatalogSourceRef
 	if ref == nil || ref.Namespace == "" || ref.Name == "" || lookup.Path == "" {

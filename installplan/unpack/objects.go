@@ -27,7 +27,8 @@ type target struct {
 	// namespace and name are those of all objects, except for the Jobs of later tries.
 	namespace, name string
 	catalog         *v1alpha1.CatalogSource
-	// owners references the owner of new objects: the ConfigMap if it exists, or the CatalogSource, which owns the ConfigMap.
+	// owners references the owner of new objects: the ConfigMap if it exists, or the CatalogSource, which owns the
+	// ConfigMap.
 	owners []metav1.OwnerReference
 	config installplan.Config
 }
@@ -68,7 +69,10 @@ func deleteOf(o olmcore.Object, reason, message string) olmcore.Action {
 func (t target) keepConfigMap(have *corev1.ConfigMap) (action olmcore.Action, owns bool) {
 	switch {
 	case have == nil:
-		return t.create(&corev1.ConfigMap{TypeMeta: typeMeta(corev1.SchemeGroupVersion, "ConfigMap"), ObjectMeta: t.meta()}, ReasonObjectAbsent), false
+		return t.create(
+			&corev1.ConfigMap{TypeMeta: typeMeta(corev1.SchemeGroupVersion, "ConfigMap"), ObjectMeta: t.meta()},
+			ReasonObjectAbsent,
+		), false
 	case have.DeletionTimestamp != nil || have.UID == "" || t.isUnmanaged(have):
 		return nil, false
 	}
@@ -164,7 +168,12 @@ func (t target) podSpec() corev1.PodSpec {
 	copyHelper := container("util", t.config.UtilImage, []string{"/bin/cp", "-Rv", "/bin/cpb", "/util/cpb"}, util)
 	pullBundle := container("pull", t.image, []string{"/util/cpb", "/bundle"}, bundle, util)
 	pullBundle.ImagePullPolicy = pull
-	extract := container("extract", t.config.OPMImage, []string{"opm", "alpha", "bundle", "extract", "-m", "/bundle/", "-n", t.namespace, "-c", t.name, "-z"}, bundle)
+	extract := container(
+		"extract",
+		t.config.OPMImage,
+		[]string{"opm", "alpha", "bundle", "extract", "-m", "/bundle/", "-n", t.namespace, "-c", t.name, "-z"},
+		bundle,
+	)
 	extract.Env = []corev1.EnvVar{{Name: "CONTAINER_IMAGE", Value: t.image}}
 	security := &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	if user := t.config.RunAsUser; user > 0 {
@@ -209,7 +218,15 @@ func tolerations() (list []corev1.Toleration) {
 		list = append(list, corev1.Toleration{Key: role, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
 	}
 	for _, taint := range [...]string{corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady} {
-		list = append(list, corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(120))})
+		list = append(
+			list,
+			corev1.Toleration{
+				Key:               taint,
+				Operator:          corev1.TolerationOpExists,
+				Effect:            corev1.TaintEffectNoExecute,
+				TolerationSeconds: new(int64(120)),
+			},
+		)
 	}
 	return list
 }

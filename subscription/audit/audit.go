@@ -78,7 +78,10 @@ func newAudit(in subscription.Input) *audit {
 	a := &audit{
 		now: in.Now, namespace: in.Namespace, reinstalls: in.Config.ReinstallMissingCSV,
 		subs: relation.Sorted(in.Subscriptions.Items), byName: relation.ByName(in.Subscriptions.Items),
-		plans:     slices.DeleteFunc(relation.Sorted(in.InstallPlans.Items), func(p *v1alpha1.InstallPlan) bool { return p.DeletionTimestamp != nil }),
+		plans: slices.DeleteFunc(
+			relation.Sorted(in.InstallPlans.Items),
+			func(p *v1alpha1.InstallPlan) bool { return p.DeletionTimestamp != nil },
+		),
 		planNamed: relation.ByName(in.InstallPlans.Items),
 		csvs:      relation.ByName(in.ClusterServiceVersions.Items), byUID: map[types.UID]*v1alpha1.Subscription{}, keys: map[string]string{},
 	}
@@ -116,7 +119,16 @@ func (a *audit) pairs() {
 			}
 			other := keys[key]
 			if key != "" && other != nil && other.Spec.Package != pkg {
-				a.add(s, olmcore.Warning, time.Time{}, LabelKeyCollision, "spec.name", "package %s has the same label key as package %s", pkg, other.Spec.Package)
+				a.add(
+					s,
+					olmcore.Warning,
+					time.Time{},
+					LabelKeyCollision,
+					"spec.name",
+					"package %s has the same label key as package %s",
+					pkg,
+					other.Spec.Package,
+				)
 			}
 			keys[key] = s
 		}
@@ -305,7 +317,10 @@ func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, r
 	owns := olmcore.OwnedBy(p, s.UID)
 	if !owns && contributes {
 		reason, message := OwnerMissing, "the InstallPlan has no owner reference to Subscription %s"
-		if slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.SubscriptionKind && r.Name == s.Name }) {
+		if slices.ContainsFunc(
+			p.OwnerReferences,
+			func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.SubscriptionKind && r.Name == s.Name },
+		) {
 			reason, message = OwnerStaleUID, "the InstallPlan has an owner reference to a deleted Subscription with the name %s"
 		}
 		a.add(p, olmcore.Warning, created, reason, "metadata.ownerReferences", message, s.Name)

@@ -54,7 +54,12 @@ var labelledKinds = []labelledKind{
 // GatherOwned reads the objects that inherit component labels from the given CSVs of a namespace, and the
 // CustomResourceDefinitions that these CSVs list as owned. It ignores copied CSVs, CSVs without a component label, and
 // kinds that r does not read. GatherOwned returns an error if a read fails, or if namespace is not a valid label value.
-func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs []*v1alpha1.ClusterServiceVersion) ([]olmcore.Object, error) {
+func GatherOwned(
+	ctx context.Context,
+	r olmcore.Reader,
+	namespace string,
+	csvs []*v1alpha1.ClusterServiceVersion,
+) ([]olmcore.Object, error) {
 	csvs = slices.DeleteFunc(slices.Clone(csvs), func(c *v1alpha1.ClusterServiceVersion) bool {
 		return c.IsCopied() || len(componentKeys(c.Labels)) == 0
 	})

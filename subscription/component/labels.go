@@ -244,5 +244,8 @@ func has(o olmcore.Object, key string) bool {
 
 // componentKeys returns the component label keys among labels, sorted.
 func componentKeys(labels map[string]string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(labels)), func(key string) bool { return !strings.HasPrefix(key, olmcore.ComponentLabelPrefix) })
+	return slices.DeleteFunc(
+		slices.Sorted(maps.Keys(labels)),
+		func(key string) bool { return !strings.HasPrefix(key, olmcore.ComponentLabelPrefix) },
+	)
 }

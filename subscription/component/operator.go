@@ -89,7 +89,10 @@ func Reconcile(in Input) (olmcore.Result, error) {
 	}
 	var out olmcore.Result
 	report := func(format string, args ...any) {
-		out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonOperatorRefsCut, target, "status.components.refs", format, args...))
+		out.Diagnostics = append(
+			out.Diagnostics,
+			olmcore.Diagnose(olmcore.Warning, ReasonOperatorRefsCut, target, "status.components.refs", format, args...),
+		)
 	}
 	listed := members[:min(len(members), MaxRefs)]
 	if cut := len(members) - len(listed); cut > 0 {
@@ -103,8 +106,10 @@ func Reconcile(in Input) (olmcore.Result, error) {
 		report("the conditions of some components are not listed because they are too long in total")
 	}
 	want := operatorsv1.OperatorStatus{Components: &operatorsv1.Components{
-		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpExists}}},
-		Refs:          refs,
+		LabelSelector: &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpExists}},
+		},
+		Refs: refs,
 	}}
 	if !isRecorded(&in.Operator.Status, &want) {
 		after := in.Operator.DeepCopy()
@@ -186,7 +191,9 @@ func richReference(o olmcore.Object) operatorsv1.RichReference {
 	if c, ok := o.(*v1alpha1.ClusterServiceVersion); ok {
 		if c.Status.Phase != v1alpha1.CSVPhaseNone {
 			rich.Conditions = []operatorsv1.Condition{{
-				Type: operatorsv1.ConditionType(c.Status.Phase), Status: corev1.ConditionTrue, Reason: string(c.Status.Reason), Message: c.Status.Message,
+				Type: operatorsv1.ConditionType(
+					c.Status.Phase,
+				), Status: corev1.ConditionTrue, Reason: string(c.Status.Reason), Message: c.Status.Message,
 				LastUpdateTime: timeOrNil(c.Status.LastUpdateTime), LastTransitionTime: timeOrNil(c.Status.LastTransitionTime),
 			}}
 		}

@@ -126,7 +126,9 @@ func (n *namespace) health(v *subscription.Decision) finding {
 		}
 	case subscription.StageInstalling, subscription.StagePlanning, subscription.StageFailed, subscription.StageUnknown:
 		return n.plan(v)
-	case subscription.StageUnverified, subscription.StageNotYetReconciled, subscription.StageRequiresApproval: // an installed operator does not need its InstallPlan
+	case subscription.StageUnverified,
+		subscription.StageNotYetReconciled,
+		subscription.StageRequiresApproval: // an installed operator does not need its InstallPlan
 		if v.CSV == nil {
 			return n.plan(v)
 		}

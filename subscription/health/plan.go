@@ -33,8 +33,16 @@ func progress(v *subscription.Decision) Phase {
 func (n *namespace) plan(v *subscription.Decision) finding {
 	name, is, plan := v.Plan.Name, v.Plan.Stage, v.Plan.Plan
 	f := finding{late: planLate, Health: Health{
-		Phase: progress(v), Reason: string(is), Message: "InstallPlan " + name + " is " + string(is), Since: v.Subscription.Status.LastUpdated.Time,
-		Object: olmcore.Ref{APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind, Namespace: n.name, Name: name, UID: v.Plan.UID},
+		Phase: progress(
+			v,
+		), Reason: string(is), Message: "InstallPlan " + name + " is " + string(is), Since: v.Subscription.Status.LastUpdated.Time,
+		Object: olmcore.Ref{
+			APIVersion: v1alpha1.InstallPlanAPIVersion,
+			Kind:       v1alpha1.InstallPlanKind,
+			Namespace:  n.name,
+			Name:       name,
+			UID:        v.Plan.UID,
+		},
 	}}
 	if plan == nil { // not observed: only the recorded stage is known
 		if !v.Plan.RecordedAt.IsZero() {

@@ -59,7 +59,11 @@ func containerTrouble(s *corev1.ContainerStatus) (reason, message string) {
 	if last.Reason == ReasonOutOfMemory {
 		reason = ReasonOutOfMemory
 	}
-	return reason, about(s, join(fmt.Sprintf("ended with exit code %d (%s)", last.ExitCode, cmp.Or(last.Reason, "no reason")), last.Message), "")
+	return reason, about(
+		s,
+		join(fmt.Sprintf("ended with exit code %d (%s)", last.ExitCode, cmp.Or(last.Reason, "no reason")), last.Message),
+		"",
+	)
 }
 
 // lastWords returns the message of the first container of a finished Pod that failed, or "".

@@ -77,7 +77,12 @@ func pending(c *v1alpha1.ClusterServiceVersion, f finding) finding {
 	switch reason := c.Status.Reason; {
 	case reason == v1alpha1.CSVReasonOperatorConditionNotUpgradeable && c.Spec.Replaces != "":
 		f.now = notUpgradeable
-		f.Object = olmcore.Ref{APIVersion: operatorsv2.GroupVersion.String(), Kind: "OperatorCondition", Namespace: c.Namespace, Name: c.Spec.Replaces}
+		f.Object = olmcore.Ref{
+			APIVersion: operatorsv2.GroupVersion.String(),
+			Kind:       "OperatorCondition",
+			Namespace:  c.Namespace,
+			Name:       c.Spec.Replaces,
+		}
 	case reason == v1alpha1.CSVReasonRequirementsNotMet || strings.Contains(string(reason), "NotMet"):
 		f.now = requirementsUnmet
 		if names := unmet(c); len(names) > 0 {
@@ -96,8 +101,13 @@ func (n *namespace) absent(v *subscription.Decision) finding {
 	}
 	f := finding{late: versionLate, Health: Health{
 		Phase: progress(v), Reason: ReasonCSVAbsent, Message: "CSV " + name + " does not exist",
-		Since:  relation.Latest(v.Subscription.Status.LastUpdated.Time, relation.InstalledAt(v.Plan.Plan)),
-		Object: olmcore.Ref{APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind, Namespace: n.name, Name: name},
+		Since: relation.Latest(v.Subscription.Status.LastUpdated.Time, relation.InstalledAt(v.Plan.Plan)),
+		Object: olmcore.Ref{
+			APIVersion: v1alpha1.ClusterServiceVersionAPIVersion,
+			Kind:       v1alpha1.ClusterServiceVersionKind,
+			Namespace:  n.name,
+			Name:       name,
+		},
 	}}
 	isLong := n.now.Sub(f.Since) >= subscription.AuditGrace
 	switch {

@@ -85,7 +85,10 @@ var troubles = []trouble{
 	{Reason: ReasonDeadline},
 	{Reason: ReasonUnavailable, Late: true},
 	{Reason: ReasonUnschedulable},
-	{Reason: ReasonImagePull, Waiting: []string{"ImagePullBackOff", "ErrImagePull", "RegistryUnavailable", "SignatureValidationFailed", "ErrImageNeverPull"}},
+	{
+		Reason:  ReasonImagePull,
+		Waiting: []string{"ImagePullBackOff", "ErrImagePull", "RegistryUnavailable", "SignatureValidationFailed", "ErrImageNeverPull"},
+	},
 	{Reason: ReasonInvalidImage, Waiting: []string{"InvalidImageName"}, Ends: true},
 	{Reason: ReasonContainerConfig, Waiting: []string{"CreateContainerConfigError"}},
 	{Reason: ReasonContainerCreate, Waiting: []string{"CreateContainerError"}},
@@ -171,7 +174,16 @@ func (n *namespace) deployment(c *v1alpha1.ClusterServiceVersion, name string) *
 	default:
 		s.Message = deploymentCondition(d, appsv1.DeploymentAvailable).Message
 	}
-	s.Message = cmp.Or(s.Message, fmt.Sprintf("Deployment %s has %d of %d replicas updated, and %d available", d.Name, d.Status.UpdatedReplicas, desired(d), d.Status.AvailableReplicas))
+	s.Message = cmp.Or(
+		s.Message,
+		fmt.Sprintf(
+			"Deployment %s has %d of %d replicas updated, and %d available",
+			d.Name,
+			d.Status.UpdatedReplicas,
+			desired(d),
+			d.Status.AvailableReplicas,
+		),
+	)
 	return s
 }
 

@@ -192,8 +192,13 @@ func (c *Controller) terminate(crd *customResourceDefinition) {
 	c.store.DropFinalizer(t, crd, apiextensionsv1.CustomResourceCleanupFinalizer)
 }
 
-func setCondition(now time.Time, s *apiextensionsv1.CustomResourceDefinitionStatus, kind apiextensionsv1.CustomResourceDefinitionConditionType,
-	is bool, reason, message string) {
+func setCondition(
+	now time.Time,
+	s *apiextensionsv1.CustomResourceDefinitionStatus,
+	kind apiextensionsv1.CustomResourceDefinitionConditionType,
+	is bool,
+	reason, message string,
+) {
 	want := apiextensionsv1.CustomResourceDefinitionCondition{
 		Type: kind, Status: store.ConditionStatus[apiextensionsv1.ConditionStatus](is), Reason: reason, Message: message,
 		LastTransitionTime: olmcore.Timestamp(now),

@@ -31,8 +31,8 @@ type Manifest struct {
 	Extra bool
 }
 
-// ParseManifest parses the first YAML or JSON document of a manifest. It removes the status and the metadata fields that an API
-// server sets.
+// ParseManifest parses the first YAML or JSON document of a manifest. It removes the status and the metadata fields
+// that an API server sets.
 func ParseManifest(text string) (m Manifest, err error) {
 	if err = utiljson.Unmarshal([]byte(text), &m.Object); err != nil {
 		// It may be YAML, even where it begins as JSON does.
@@ -109,7 +109,8 @@ type Identity struct {
 	} `json:"metadata"`
 }
 
-// Identify returns the identity of a manifest. It returns the zero value if the manifest cannot be parsed or is a Reference.
+// Identify returns the identity of a manifest. It returns the zero value if the manifest cannot be parsed or is a
+// Reference.
 func Identify(text string) Identity {
 	var id Identity
 	if _, ok := ParseReference(text); ok {
@@ -203,5 +204,6 @@ func ParseReference(text string) (Reference, bool) {
 	if json.Unmarshal([]byte(text), &ref) != nil {
 		return Reference{}, false
 	}
-	return ref, ref.Kind == "ConfigMap" && ref.Name != "" && ref.Namespace != "" && ref.CatalogSourceName != "" && ref.CatalogSourceNamespace != ""
+	return ref, ref.Kind == "ConfigMap" && ref.Name != "" && ref.Namespace != "" && ref.CatalogSourceName != "" &&
+		ref.CatalogSourceNamespace != ""
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
-// EncodeStep returns the text of a step's manifest for an object of a bundle. If bare is true, the text omits apiVersion
-// and kind, as in the manifests that OLM writes for permission objects.
+// EncodeStep returns the text of a step's manifest for an object of a bundle. If bare is true, the text omits
+// apiVersion and kind, as in the manifests that OLM writes for permission objects.
 type EncodeStep = func(object olmcore.Object, bare bool) (string, error)
 
 // Steps returns the steps that install one operator into a namespace. The error says why the bundle cannot be

@@ -209,8 +209,11 @@ func AccountChange(plan *v1alpha1.InstallPlan, now *corev1.ObjectReference) stri
 	current := accountName(now, plan.Namespace)
 	for _, made := range [...]string{plan.Annotations[Account], accountName(plan.Status.AttenuatedServiceAccountRef, plan.Namespace)} {
 		if made != "" && made != current {
-			return fmt.Sprintf("created under service account %s, but the operator group of the namespace names %s now; delete the plan to create it again",
-				made, cmp.Or(current, "none"))
+			return fmt.Sprintf(
+				"created under service account %s, but the operator group of the namespace names %s now; delete the plan to create it again",
+				made,
+				cmp.Or(current, "none"),
+			)
 		}
 	}
 	return ""

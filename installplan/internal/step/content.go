@@ -306,7 +306,12 @@ func ownersOf(w *world, t *Target) (owners []metav1.OwnerReference, unknown *Dec
 			follows = true
 			continue
 		case csv == nil || csv.UID == "":
-			v := blocked("error generating ownerrefs for %s %s: clusterserviceversions.operators.coreos.com %q not found", t.Kind.Word, t.Key.Name, r.Name)
+			v := blocked(
+				"error generating ownerrefs for %s %s: clusterserviceversions.operators.coreos.com %q not found",
+				t.Kind.Word,
+				t.Key.Name,
+				r.Name,
+			)
 			return nil, &v
 		case csv.DeletionTimestamp != nil:
 			v := waiting("waiting for ClusterServiceVersion %s", r.Name)

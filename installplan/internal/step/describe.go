@@ -48,8 +48,8 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Decision, answered bool) {
 	return w.fromObject(s, keep)
 }
 
-// fromObject returns the Decision of a step that was applied, if the presence of its object decides. keep is the Decision
-// if nothing changed. answered is false if the manifest has to be read.
+// fromObject returns the Decision of a step that was applied, if the presence of its object decides. keep is the
+// Decision if nothing changed. answered is false if the manifest has to be read.
 func (w *world) fromObject(s *v1alpha1.Step, keep Decision) (v Decision, answered bool) {
 	key, served := kinds.KeyOf(s, w.in.Plan.Namespace, w.in.CustomResourceDefinitions)
 	o := w.objects[key]
@@ -108,7 +108,10 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Decision) {
 	}
 	var said []olmcore.Diagnostic
 	if m.Extra {
-		said = append(said, w.about(i, olmcore.Warning, reasons.ExtraDocumentsIgnored, "the manifest of %s contains more than one document", s.Resource.Name))
+		said = append(
+			said,
+			w.about(i, olmcore.Warning, reasons.ExtraDocumentsIgnored, "the manifest of %s contains more than one document", s.Resource.Name),
+		)
 	}
 	if m.GVK.Kind == "" {
 		m.GVK = kinds.GVKOf(s)

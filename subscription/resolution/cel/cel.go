@@ -30,7 +30,10 @@ const CostLimit = 1_000_000
 func New() (resolution.CELCompiler, error) {
 	env, err := cel.NewEnv(
 		cel.Variable("properties", cel.ListType(cel.MapType(cel.StringType, cel.DynType))),
-		cel.Function("semver_compare", cel.Overload("semver_compare", []*cel.Type{cel.DynType, cel.DynType}, cel.IntType, cel.BinaryBinding(compare))),
+		cel.Function(
+			"semver_compare",
+			cel.Overload("semver_compare", []*cel.Type{cel.DynType, cel.DynType}, cel.IntType, cel.BinaryBinding(compare)),
+		),
 	)
 	if err != nil {
 		return nil, err

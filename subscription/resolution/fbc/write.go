@@ -36,7 +36,16 @@ func sorted[T any](list []T, name func(T) string) []T {
 }
 
 func documents(p *resolution.Package) []document {
-	list := []document{{Schema: schemaPackage, Name: p.Name, DefaultChannel: p.DefaultChannel, Description: ornament[string]{p.Description}, Icon: ornament[v1alpha1.Icon]{p.Icon}, Properties: p.Properties}}
+	list := []document{
+		{
+			Schema:         schemaPackage,
+			Name:           p.Name,
+			DefaultChannel: p.DefaultChannel,
+			Description:    ornament[string]{p.Description},
+			Icon:           ornament[v1alpha1.Icon]{p.Icon},
+			Properties:     p.Properties,
+		},
+	}
 	for _, c := range sorted(p.Channels, func(c resolution.Channel) string { return c.Name }) {
 		d := document{Schema: schemaChannel, Package: p.Name, Name: c.Name, Properties: c.Properties}
 		for _, e := range c.Entries {
@@ -45,7 +54,10 @@ func documents(p *resolution.Package) []document {
 		list = append(list, d)
 	}
 	for _, b := range sorted(p.Bundles, func(b resolution.Bundle) string { return b.Name }) {
-		list = append(list, document{Schema: schemaBundle, Package: p.Name, Name: b.Name, Image: b.Image, Properties: b.Properties, RelatedImages: b.RelatedImages})
+		list = append(
+			list,
+			document{Schema: schemaBundle, Package: p.Name, Name: b.Name, Image: b.Image, Properties: b.Properties, RelatedImages: b.RelatedImages},
+		)
 	}
 	if len(p.Deprecations) == 0 {
 		return list

@@ -85,7 +85,14 @@ func (p *Pending) Describe(head resolution.Bundle) {
 func (p *Pending) End() (*PackageManifest, []olmcore.Diagnostic) {
 	m := p.manifest()
 	if m != nil && !p.take(footprint(m)) {
-		p.report(olmcore.Warning, ReasonTooLarge, pathOf(p.Name), "package %s is not shown: what is shown of the catalog has %d bytes of memory, and takes them", p.Name, p.of.most())
+		p.report(
+			olmcore.Warning,
+			ReasonTooLarge,
+			pathOf(p.Name),
+			"package %s is not shown: what is shown of the catalog has %d bytes of memory, and takes them",
+			p.Name,
+			p.of.most(),
+		)
 		m = nil
 	}
 	if m == nil {
@@ -109,7 +116,10 @@ func (p *Pending) force(size int) {
 }
 
 func (p *Pending) report(severity olmcore.Severity, reason, path, format string, args ...any) {
-	p.diagnostics = append(p.diagnostics, olmcore.Diagnostic{Severity: severity, Reason: reason, Path: path, Message: model.Cut(fmt.Sprintf(format, args...), model.MaxDiagnostic)})
+	p.diagnostics = append(
+		p.diagnostics,
+		olmcore.Diagnostic{Severity: severity, Reason: reason, Path: path, Message: model.Cut(fmt.Sprintf(format, args...), model.MaxDiagnostic)},
+	)
 }
 
 // manifest returns what is shown of the package, nil for nothing.

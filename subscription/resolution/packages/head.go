@@ -112,16 +112,41 @@ func (p *Pending) describe(head *resolution.Bundle) *description {
 // fit returns what of a description may be kept.
 func (p *Pending) fit(out *description, name, path string) *description {
 	if size := len(out.LongDescription); size > maxLongDescription {
-		p.report(olmcore.Warning, ReasonTooLarge, path, "the long description of %s has %d bytes, and is cut after %d", name, size, maxLongDescription)
+		p.report(
+			olmcore.Warning,
+			ReasonTooLarge,
+			path,
+			"the long description of %s has %d bytes, and is cut after %d",
+			name,
+			size,
+			maxLongDescription,
+		)
 		out.LongDescription = model.Cut(out.LongDescription, maxLongDescription)
 	}
-	short := &description{CSVDescription: CSVDescription{Version: model.Cut(out.Version, maxSourceText), InstallModes: []v1alpha1.InstallMode{}}}
+	short := &description{
+		CSVDescription: CSVDescription{Version: model.Cut(out.Version, maxSourceText), InstallModes: []v1alpha1.InstallMode{}},
+	}
 	if size := sizeOf(out) - sizeOf(out.Icon); size > maxHeadKept {
-		p.report(olmcore.Warning, ReasonTooLarge, path, "%s is not described: that would take %d bytes of memory, more than %d", name, size, maxHeadKept)
+		p.report(
+			olmcore.Warning,
+			ReasonTooLarge,
+			path,
+			"%s is not described: that would take %d bytes of memory, more than %d",
+			name,
+			size,
+			maxHeadKept,
+		)
 		out = short
 	}
 	if !p.take(sizeOf(out)) {
-		p.report(olmcore.Warning, ReasonTooLarge, path, "%s is not described: what is shown of the catalog has %d bytes of memory, and takes them", name, p.of.most())
+		p.report(
+			olmcore.Warning,
+			ReasonTooLarge,
+			path,
+			"%s is not described: what is shown of the catalog has %d bytes of memory, and takes them",
+			name,
+			p.of.most(),
+		)
 		out = short
 		p.force(sizeOf(out))
 	}
@@ -133,7 +158,15 @@ func (p *Pending) fit(out *description, name, path string) *description {
 func (p *Pending) read(b *resolution.Bundle, path string) (found *description, err error) {
 	for _, source := range sources(b) {
 		if len(source.text) > maxHeadBytes {
-			p.report(olmcore.Warning, ReasonTooLarge, path, "a description of %s has %d bytes, more than %d, and is not read", b.Name, len(source.text), maxHeadBytes)
+			p.report(
+				olmcore.Warning,
+				ReasonTooLarge,
+				path,
+				"a description of %s has %d bytes, more than %d, and is not read",
+				b.Name,
+				len(source.text),
+				maxHeadBytes,
+			)
 			continue
 		}
 		if values := valuesOf(source.text); values > maxHeadValues {
@@ -240,7 +273,15 @@ func (p *Pending) icon(icons []v1alpha1.Icon, name, path string) []v1alpha1.Icon
 	icon := icons[0]
 	switch {
 	case !slices.Contains(mediaTypes(), icon.MediaType):
-		p.report(olmcore.Warning, ReasonUnusableIcon, path, "the icon of %s has the media type %.100q, which is not shown; use one of %s", name, icon.MediaType, strings.Join(mediaTypes(), ", "))
+		p.report(
+			olmcore.Warning,
+			ReasonUnusableIcon,
+			path,
+			"the icon of %s has the media type %.100q, which is not shown; use one of %s",
+			name,
+			icon.MediaType,
+			strings.Join(mediaTypes(), ", "),
+		)
 	case len(icon.Data) > maxIconBytes:
 		p.report(olmcore.Warning, ReasonTooLarge, path, "the icon of %s has %d bytes, more than %d", name, len(icon.Data), maxIconBytes)
 	case !decodable(icon.Data):

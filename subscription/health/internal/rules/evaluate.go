@@ -60,7 +60,10 @@ func OfContent(object map[string]any) (Result, error) {
 func ofKind(kind, group string, object map[string]any) (Result, error) {
 	t := tableOf(kind)
 	if t == nil || group != v1alpha1.GroupName {
-		return Result{}, &olmcore.InputError{Field: "Object.kind", Problem: fmt.Sprintf("is %q of group %q, for which there is no table", kind, group)}
+		return Result{}, &olmcore.InputError{
+			Field:   "Object.kind",
+			Problem: fmt.Sprintf("is %q of group %q, for which there is no table", kind, group),
+		}
 	}
 	for i := range t.Rows {
 		if r := &t.Rows[i]; r.matches(object) {
@@ -94,7 +97,8 @@ func (t *Test) find(object map[string]any) map[string]any {
 	conditions, _ := valueAt(object, "status.conditions").([]any)
 	for _, entry := range conditions {
 		c, _ := entry.(map[string]any)
-		if c != nil && c["type"] == t.Condition && c["status"] == t.Status && (len(t.Reasons) == 0 || slices.Contains(t.Reasons, textOf(c, "reason"))) {
+		if c != nil && c["type"] == t.Condition && c["status"] == t.Status &&
+			(len(t.Reasons) == 0 || slices.Contains(t.Reasons, textOf(c, "reason"))) {
 			return c
 		}
 	}

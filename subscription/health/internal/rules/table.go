@@ -75,7 +75,12 @@ func Tables() []Table {
 const pending = string(v1alpha1.SubscriptionInstallPlanPending)
 
 func isDeleted(kind string) Row {
-	return Row{When: []Test{{Field: "metadata.deletionTimestamp"}}, Status: Progressing, Reason: "Deleting", Message: "the " + kind + " is being deleted"}
+	return Row{
+		When:    []Test{{Field: "metadata.deletionTimestamp"}},
+		Status:  Progressing,
+		Reason:  "Deleting",
+		Message: "the " + kind + " is being deleted",
+	}
 }
 
 func whenTrue(condition v1alpha1.SubscriptionConditionType) Test {
@@ -107,12 +112,22 @@ var subscriptions = Table{v1alpha1.SubscriptionKind, []Row{
 		Message: "bundles are being unpacked", Says: SaysCondition},
 	{When: []Test{{Field: "status.state", In: []string{v1alpha1.SubscriptionStateFailed}}}, Status: Degraded, Reason: "UpgradeFailed",
 		Message: "{status.currentCSV} could not be installed"},
-	{When: []Test{isLatest, {Field: "status.installedCSV"}}, Status: Healthy, Reason: "Installed", Message: "{status.installedCSV} is installed"},
+	{
+		When:    []Test{isLatest, {Field: "status.installedCSV"}},
+		Status:  Healthy,
+		Reason:  "Installed",
+		Message: "{status.installedCSV} is installed",
+	},
 	{When: []Test{whenTrue(v1alpha1.SubscriptionInstallPlanMissing)}, Status: Progressing, Reason: "InstallPlanMissing",
 		Message: "the InstallPlan was deleted", Says: SaysCondition},
 	{When: []Test{whenTrue(v1alpha1.SubscriptionCatalogSourcesUnhealthy)}, Status: Progressing, Reason: "CatalogSourcesUnhealthy",
 		Message: "catalogs are not available", Says: SaysCondition},
-	{When: []Test{{Field: "status.currentCSV"}}, Status: Progressing, Reason: "UpgradePending", Message: "{status.currentCSV} is being installed"},
+	{
+		When:    []Test{{Field: "status.currentCSV"}},
+		Status:  Progressing,
+		Reason:  "UpgradePending",
+		Message: "{status.currentCSV} is being installed",
+	},
 	{Status: Progressing, Reason: "Resolving", Message: "the namespace has to be resolved"},
 }}
 
@@ -126,7 +141,12 @@ var installPlans = Table{v1alpha1.InstallPlanKind, []Row{
 	{When: append(phase("Failed"), Test{Condition: "Installed", Status: "False"}), Status: Degraded, Reason: "Failed",
 		Message: "a step failed", Says: SaysCondition},
 	{When: phase("Failed"), Status: Degraded, Reason: "Failed", Message: "a step failed", Says: "status.message"},
-	{When: append(phase("RequiresApproval"), Test{True: "spec.approved"}), Status: Progressing, Reason: "Approved", Message: "it is approved and about to run"},
+	{
+		When:    append(phase("RequiresApproval"), Test{True: "spec.approved"}),
+		Status:  Progressing,
+		Reason:  "Approved",
+		Message: "it is approved and about to run",
+	},
 	{When: phase("RequiresApproval"), Status: Suspended, Reason: "RequiresApproval",
 		Message: "it waits for approval: set spec.approved to true"},
 	{When: append(phase("Installing"), Test{Condition: "Installed", Status: "False"}), Status: Progressing, Reason: "Installing",
@@ -141,11 +161,27 @@ var versions = Table{v1alpha1.ClusterServiceVersionKind, []Row{
 	isDeleted(v1alpha1.ClusterServiceVersionKind),
 	{When: phase("Succeeded"), Status: Healthy, Reason: "Succeeded", Message: "the operator is installed", Says: "status.message"},
 	{When: phase("Failed", "Unknown"), Status: Degraded, Reason: "Failed", Message: "the operator is not installed", Says: "status.message"},
-	{When: append(phase("Pending"), Test{Field: "status.reason", In: []string{string(v1alpha1.CSVReasonRequirementsNotMet)}}), Status: Progressing,
-		Reason: "RequirementsNotMet", Message: "requirements are not met", Says: "status.message"},
-	{When: append(phase("Pending"), Test{Field: "status.reason", In: []string{string(v1alpha1.CSVReasonOperatorConditionNotUpgradeable)}}), Status: Progressing,
-		Reason: "OperatorConditionNotUpgradeable", Message: "the operator that it replaces does not allow its upgrade", Says: "status.message"},
-	{When: phase("Pending", "InstallReady", "Installing"), Status: Progressing, Reason: "Installing", Message: "the operator is being installed", Says: "status.message"},
+	{
+		When:    append(phase("Pending"), Test{Field: "status.reason", In: []string{string(v1alpha1.CSVReasonRequirementsNotMet)}}),
+		Status:  Progressing,
+		Reason:  "RequirementsNotMet",
+		Message: "requirements are not met",
+		Says:    "status.message",
+	},
+	{
+		When:    append(phase("Pending"), Test{Field: "status.reason", In: []string{string(v1alpha1.CSVReasonOperatorConditionNotUpgradeable)}}),
+		Status:  Progressing,
+		Reason:  "OperatorConditionNotUpgradeable",
+		Message: "the operator that it replaces does not allow its upgrade",
+		Says:    "status.message",
+	},
+	{
+		When:    phase("Pending", "InstallReady", "Installing"),
+		Status:  Progressing,
+		Reason:  "Installing",
+		Message: "the operator is being installed",
+		Says:    "status.message",
+	},
 	{When: phase("Replacing", "Deleting"), Status: Progressing, Reason: "Replacing",
 		Message: "a newer version replaces it", Says: "status.message"},
 	{When: []Test{{Field: "status.phase"}}, Status: Unknown, Reason: "UnknownPhase", Message: "its phase {status.phase} is unknown"},
@@ -157,11 +193,19 @@ var versions = Table{v1alpha1.ClusterServiceVersionKind, []Row{
 var catalogs = Table{v1alpha1.CatalogSourceKind, []Row{
 	isDeleted(v1alpha1.CatalogSourceKind),
 	{When: []Test{{Field: "status.reason", In: []string{
-		string(v1alpha1.CatalogSourceSpecInvalidError), string(v1alpha1.CatalogSourceConfigMapError), string(v1alpha1.CatalogSourceRegistryServerError),
+		string(
+			v1alpha1.CatalogSourceSpecInvalidError,
+		), string(v1alpha1.CatalogSourceConfigMapError), string(v1alpha1.CatalogSourceRegistryServerError),
 	}}}, Status: Degraded, Reason: "Invalid", Message: "{status.reason}", Says: "status.message"},
 	{When: []Test{{Field: "status.connectionState.lastObservedState", In: []string{"READY"}}}, Status: Healthy, Reason: "Ready",
 		Message: "the registry answers"},
-	{When: []Test{{Condition: "Available", Status: "True"}}, Status: Healthy, Reason: "Available", Message: "the registry serves", Says: SaysCondition},
+	{
+		When:    []Test{{Condition: "Available", Status: "True"}},
+		Status:  Healthy,
+		Reason:  "Available",
+		Message: "the registry serves",
+		Says:    SaysCondition,
+	},
 	{When: []Test{{Condition: "Degraded", Status: "True"}}, Status: Degraded, Reason: "Degraded",
 		Message: "no registry Pod serves", Says: SaysCondition, Passes: true},
 	{When: []Test{{Field: "status.connectionState.lastObservedState", In: []string{"TRANSIENT_FAILURE", "SHUTDOWN"}}}, Status: Degraded,
