@@ -22,14 +22,17 @@ import (
 	"github.com/olmcore/olm/olmcore/controller"
 )
 
-// concern is which of the objects of a controller a change concerns. Where none of them is meant, Is is nil.
+// concern selects the objects of a controller that a change concerns.
 type concern struct {
-	olmcore.Concern[olmcore.Object]
-	// in are the namespaces in which they all are; nil: that is not known.
+	// is reports whether the change concerns an object. It is nil if the change concerns none.
+	is func(olmcore.Object) bool
+	// terms contains index terms. Each object that the change concerns has one of them. Nil means that this is not known.
+	terms []olmcore.Term
+	// in contains the namespaces of the objects. Nil means that they are not known.
 	in []string
 }
 
-var everyone = concern{Concern: olmcore.Concern[olmcore.Object]{Is: func(olmcore.Object) bool { return true }}}
+var everyone = concern{is: func(olmcore.Object) bool { return true }}
 
 // termsOf are what the objects of a kind are looked up by; what has none of its Concern's is not meant. Those of other
 // kinds have none.
@@ -52,15 +55,14 @@ var termsOf = map[schema.GroupVersionKind]func(o olmcore.Object, add func(olmcor
 
 // asked returns the objects of a kind in a namespace, "" for all, among which are those that are meant.
 func (of concern) asked(ctx context.Context, r olmcore.Reader, kind schema.GroupVersionKind, namespace string) ([]olmcore.Object, error) {
-	finder, finds := r.(olmcore.Finder)
-	if !finds || namespace != "" || of.Terms == nil {
+	if namespace != "" || of.terms == nil {
 		return r.List(ctx, kind, namespace, nil)
 	}
 	termsOf, has := termsOf[kind]
 	if !has {
 		return nil, nil
 	}
-	return finder.Find(ctx, r, olmcore.Lookup{Kind: kind, Key: "concerned", TermsOf: termsOf}, of.Terms...)
+	return olmcore.Indexed(r).Find(ctx, r, olmcore.Lookup{Kind: kind, Key: "concerned", TermsOf: termsOf}, of.terms...)
 }
 
 // concerned returns a Controller.Concerned that lists the objects of the concern of a change.
@@ -71,7 +73,7 @@ func concerned(
 		ctx context.Context, r olmcore.Reader, change controller.Change, kind schema.GroupVersionKind, namespace string,
 	) (all []olmcore.Object, err error) {
 		of, err := concerns(ctx, r, change.Old, change.New)
-		if err != nil || of.Is == nil {
+		if err != nil || of.is == nil {
 			return nil, err
 		}
 		namespaces := []string{namespace}
@@ -84,7 +86,7 @@ func concerned(
 				return nil, err
 			}
 			for _, o := range objects {
-				if of.Is(o) {
+				if of.is(o) {
 					all = append(all, o)
 				}
 			}
@@ -119,7 +121,7 @@ func subscriptionsConcerned(ctx context.Context, r olmcore.Reader, _, next olmco
 			namespaces.Insert(v.Namespace)
 		}
 	}
-	return concern{everyone.Concern, sets.List(namespaces)}, nil
+	return concern{is: everyone.is, in: sets.List(namespaces)}, nil
 }
 
 // sweepsConcerned: what belongs to no namespace concerns those with an InstallPlan that has a step for it.
@@ -143,7 +145,7 @@ func plansConcerned(old, next olmcore.Object) concern {
 			return concern{}
 		}
 	}
-	return ofKind(olmcore.Concern[*v1alpha1.InstallPlan]{Is: isUnfinished, Terms: []olmcore.Term{unfinished}})
+	return ofKind(isUnfinished, []olmcore.Term{unfinished})
 }
 
 // isIrrelevant reports whether an update of an APIService left its labels, annotations and API group as they were.
@@ -169,7 +171,7 @@ func sourcesConcerned(old, next olmcore.Object) concern {
 	if concerned == nil {
 		return concern{}
 	}
-	return ofKind(olmcore.Concern[*v1alpha1.ClusterServiceVersion]{Is: concerned})
+	return ofKind(concerned, nil)
 }
 
 // operatorsConcerned: a ClusterRole concerns the versions whose own it is, or that need some of what it grants.
@@ -177,10 +179,10 @@ func operatorsConcerned(old, next olmcore.Object) concern {
 	return ofKind(permissions.Concerned(old, next))
 }
 
-// ofKind is a concern of objects of one kind.
-func ofKind[T olmcore.Object](of olmcore.Concern[T]) concern {
-	return concern{Concern: olmcore.Concern[olmcore.Object]{Terms: of.Terms, Is: func(o olmcore.Object) bool {
+// ofKind returns the concern of objects of one kind.
+func ofKind[T olmcore.Object](isConcerned func(T) bool, terms []olmcore.Term) concern {
+	return concern{terms: terms, is: func(o olmcore.Object) bool {
 		object, is := o.(T)
-		return is && of.Is(object)
-	}}}
+		return is && isConcerned(object)
+	}}
 }

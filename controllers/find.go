@@ -24,7 +24,7 @@ type found struct {
 	outdated map[types.NamespacedName]struct{}
 }
 
-// Find implements olmcore.Finder. What changed is read again at the next question, one by one.
+// Find implements olmcore.IndexedReader. It reads the objects that changed since the last call again, one by one.
 func (x *Indexes) Find(ctx context.Context, r olmcore.Reader, l olmcore.Lookup, by ...olmcore.Term) ([]olmcore.Object, error) {
 	var failed error
 	of, _ := x.Index(l.Kind, l.Namespace, l.Key, func() any {

@@ -3,6 +3,7 @@
 package controllers_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
@@ -121,6 +124,13 @@ var hugeInputs = []huge{
 type indexedSnapshot struct {
 	*olmcore.Snapshot
 	*controllers.Indexes
+}
+
+// ListMetadata implements olmcore.IndexedReader.
+func (s indexedSnapshot) ListMetadata(
+	ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector,
+) ([]olmcore.Object, error) {
+	return s.List(ctx, gvk, namespace, selector)
 }
 
 // cluster is one of two tenants, of whom one has some objects, as a cache shows it, and its controllers.

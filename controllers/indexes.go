@@ -12,9 +12,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Indexes makes an olmcore.Indexer and an olmcore.Finder of a Reader over a cache that embeds it. Each change that a
-// watch delivers is handed to Drop before its keys are queued, so that no index is older than what a key is queued for.
-// It is safe for concurrent use.
+// Indexes has the methods Index and Find of an olmcore.IndexedReader. A Reader over a cache embeds it. Before the keys
+// of a change are queued, the change must be passed to Drop, so that no index is older than the change. Indexes is safe
+// for concurrent use.
 type Indexes struct {
 	// Watched is what the cache holds: of other objects nothing is kept, as nothing tells when they change.
 	Watched Watched
@@ -41,7 +41,7 @@ type indexes struct {
 	changes int
 }
 
-// Index implements olmcore.Indexer.
+// Index implements olmcore.IndexedReader.
 func (x *Indexes) Index(gvk schema.GroupVersionKind, namespace, key string, build func() any) any {
 	if !x.Watched.Holds(gvk, namespace) {
 		return build()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/olmcore/olm/controllers/selfsigned"
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -21,7 +21,7 @@ type Issuer interface {
 	// Issue answers requests, all of one ClusterServiceVersion, as far as it can: with what it returns, or, where it works
 	// through objects, with the actions that bring it nearer, and when to ask again. An error is said, and the next call
 	// comes soon. What is issued twice does no harm.
-	Issue(ctx context.Context, r olmcore.Reader, requests []certificate.Request, now time.Time) ([]certificate.Issued, olmcore.Result, error)
+	Issue(ctx context.Context, r olmcore.Reader, requests []serving.Request, now time.Time) ([]serving.Issued, olmcore.Result, error)
 }
 
 // NoIssuer answers nothing: what needs certificates is not installed. It is for callers that may not hold keys, such as
@@ -29,7 +29,7 @@ type Issuer interface {
 type NoIssuer struct{}
 
 // Issue implements Issuer.
-func (NoIssuer) Issue(context.Context, olmcore.Reader, []certificate.Request, time.Time) ([]certificate.Issued, olmcore.Result, error) {
+func (NoIssuer) Issue(context.Context, olmcore.Reader, []serving.Request, time.Time) ([]serving.Issued, olmcore.Result, error) {
 	return nil, olmcore.Result{}, nil
 }
 

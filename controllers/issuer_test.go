@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
@@ -26,9 +26,14 @@ import (
 )
 
 // issuer answers as its function does.
-type issuer func(requests []certificate.Request) ([]certificate.Issued, olmcore.Result, error)
+type issuer func(requests []serving.Request) ([]serving.Issued, olmcore.Result, error)
 
-func (i issuer) Issue(_ context.Context, _ olmcore.Reader, requests []certificate.Request, _ time.Time) ([]certificate.Issued, olmcore.Result, error) {
+func (i issuer) Issue(
+	_ context.Context,
+	_ olmcore.Reader,
+	requests []serving.Request,
+	_ time.Time,
+) ([]serving.Issued, olmcore.Result, error) {
 	return i(requests)
 }
 
@@ -45,7 +50,10 @@ func withWebhook(t *testing.T) *fake.Cluster {
 	app := map[string]string{"app": "cool"}
 	v.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{{Name: "cool", Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: app},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: app},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		},
 	}}}
 	v.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{
 		GenerateName: "hook.cool.io", Type: v1alpha1.ValidatingAdmissionWebhook, DeploymentName: "cool", ContainerPort: 443,
@@ -67,12 +75,12 @@ func phaseOf(c *fake.Cluster) v1alpha1.ClusterServiceVersionPhase {
 }
 
 func TestCertificatesAreIssued(t *testing.T) {
-	for name, issuer := range map[string]controllers.Issuer{"as OLM does": nil, "by another": fake.Issuer{Seed: "x"}} {
+	for name, issuer := range map[string]controllers.Issuer{"as OLM does": nil, "by another": olm.Issuer{Seed: "x"}} {
 		t.Run(name, func(t *testing.T) {
 			c := withWebhook(t)
-			var asked []certificate.Request
+			var asked []serving.Request
 			set := controllers.New(&controllers.Options{Issuer: issuer, Asked: func(controller string, _ types.NamespacedName, request any) {
-				if r, ok := request.(certificate.Request); ok && controller == controllers.CSV {
+				if r, ok := request.(serving.Request); ok && controller == controllers.CSV {
 					asked = append(asked, r)
 				}
 			}})
@@ -84,7 +92,7 @@ func TestCertificatesAreIssued(t *testing.T) {
 			require.Equal(t, v1alpha1.CSVPhaseSucceeded, phaseOf(c))
 			require.Len(t, asked, 1, "one certificate is enough")
 			secret := fake.Find[*corev1.Secret](c, "ops", "cool-service-cert")
-			require.Empty(t, certificate.Inspect(certificate.FromData(secret.Data), asked[0].Hosts, c.Now()).Problem)
+			require.Empty(t, serving.Inspect(serving.FromData(secret.Data), asked[0].Hosts, c.Now()).Problem)
 		})
 	}
 }
@@ -92,18 +100,20 @@ func TestCertificatesAreIssued(t *testing.T) {
 func TestAnIssuerThatFailsIsAskedAgain(t *testing.T) {
 	c := withWebhook(t)
 	failures := 3
-	o := &olm.OLM{Options: controllers.Options{Issuer: issuer(func(requests []certificate.Request) ([]certificate.Issued, olmcore.Result, error) {
+	o := &olm.OLM{Options: controllers.Options{Issuer: issuer(func(requests []serving.Request) ([]serving.Issued, olmcore.Result, error) {
 		if failures > 0 {
 			failures--
 			return nil, olmcore.Result{}, errors.New("no entropy")
 		}
-		return fake.Issuer{}.Issue(t.Context(), nil, requests, c.Now())
+		return olm.Issuer{}.Issue(t.Context(), nil, requests, c.Now())
 	})}}
 	driver := run(t, c, o, 20*time.Second)
 	require.Equal(t, v1alpha1.CSVPhaseInstallReady, phaseOf(c))
 	said := false
 	for _, e := range driver.Events {
-		said = said || e.Diagnostic != nil && e.Diagnostic.Reason == controllers.ReasonCertificateNotIssued && e.Diagnostic.Message == "no certificate was issued: no entropy"
+		said = said ||
+			e.Diagnostic != nil && e.Diagnostic.Reason == controllers.ReasonCertificateNotIssued &&
+				e.Diagnostic.Message == "no certificate was issued: no entropy"
 	}
 	require.True(t, said)
 	run(t, c, o, 2*time.Minute)
@@ -113,12 +123,15 @@ func TestAnIssuerThatFailsIsAskedAgain(t *testing.T) {
 // TestAnIssuerMayWorkThroughObjects: what it asks for is written, and it is asked again when it says so.
 func TestAnIssuerMayWorkThroughObjects(t *testing.T) {
 	c := withWebhook(t)
-	o := &olm.OLM{Options: controllers.Options{Issuer: issuer(func(requests []certificate.Request) ([]certificate.Issued, olmcore.Result, error) {
+	o := &olm.OLM{Options: controllers.Options{Issuer: issuer(func(requests []serving.Request) ([]serving.Issued, olmcore.Result, error) {
 		if fake.Find[*corev1.ConfigMap](c, "ops", "order") == nil {
 			order := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "order"}}
-			return nil, olmcore.Result{Actions: []olmcore.Action{olmcore.CreateOf(order, olmcore.Cause{Reason: "Order"})}, RequeueAfter: time.Second}, nil
+			return nil, olmcore.Result{
+				Actions:      []olmcore.Action{olmcore.CreateOf(order, olmcore.Cause{Reason: "Order"})},
+				RequeueAfter: time.Second,
+			}, nil
 		}
-		return fake.Issuer{}.Issue(t.Context(), nil, requests, c.Now())
+		return olm.Issuer{}.Issue(t.Context(), nil, requests, c.Now())
 	})}}
 	run(t, c, o, time.Minute)
 	require.NotNil(t, fake.Find[*corev1.ConfigMap](c, "ops", "order"))

@@ -14,11 +14,11 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/copies"
 	"github.com/olmcore/olm/csv/operatorcondition"
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/csv/permissions"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/installplan"
 	plansweep "github.com/olmcore/olm/installplan/sweep"
@@ -40,7 +40,7 @@ type known struct {
 	checkpoint *olmcore.Checkpoint
 	address    string      // what the gRPC client of a CatalogSource shall dial
 	judged     *csv.Judged // of a ClusterServiceVersion
-	inspected  *certificate.Memory
+	inspected  *serving.Memory
 	rest       *sweep.Rest
 	swept      time.Time           // when that last found nothing
 	unpacked   *installplan.Memory // of the bundles of an InstallPlan

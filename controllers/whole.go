@@ -40,8 +40,8 @@ func (w Watched) Reduces(gvk schema.GroupVersionKind) bool {
 	return is && namespaces == nil && (gvk.Group == v1alpha1.GroupName || slices.Contains(unmanagedKinds, gvk))
 }
 
-// Whole is an olmcore.Reader, and an olmcore.MetadataLister, over a cache whose objects Watched.Transform made: what
-// that left out of an object is read from the API server when the object is.
+// Whole is an olmcore.Reader over a cache whose objects Watched.Transform reduced. If an object was reduced, it is read
+// from the API server.
 type Whole struct {
 	// Cached returns objects as the cache holds them, Live those of the API server.
 	Cached, Live olmcore.Reader
@@ -65,7 +65,7 @@ func (w Whole) List(ctx context.Context, gvk schema.GroupVersionKind, namespace 
 	return all, err
 }
 
-// ListMetadata implements olmcore.MetadataLister.
+// ListMetadata returns the objects as the cache holds them. With Indexes, it implements olmcore.IndexedReader.
 func (w Whole) ListMetadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
 	return w.Cached.List(ctx, gvk, namespace, selector)
 }

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -236,7 +236,7 @@ func BenchmarkCalled(b *testing.B) {
 			passes, worlds = append(passes, *in), append(worlds, world)
 			if out, err := csv.Reconcile(*in); err == nil && len(out.Certificates) > 0 { // it is called again with what is issued
 				answered := *in
-				answered.Issued, _, err = fake.Issuer{}.Issue(context.Background(), world, out.Certificates, in.Now)
+				answered.Issued, _, err = olm.Issuer{}.Issue(context.Background(), world, out.Certificates, in.Now)
 				require.NoError(b, err)
 				passes, worlds = append(passes, answered), append(worlds, nil)
 			}

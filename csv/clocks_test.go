@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/internal/backend"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore/controller"
@@ -26,7 +26,7 @@ import (
 const clockRounds = 40
 
 // pastGrace is a pause after which Pods serve with a certificate that all clients trust.
-const pastGrace = backend.TrustGrace + time.Second
+const pastGrace = internalserving.TrustGrace + time.Second
 
 var clockPauses = []time.Duration{time.Second, 20 * time.Second, pastGrace, 4 * time.Minute}
 

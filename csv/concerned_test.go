@@ -86,7 +86,8 @@ func TestConcernedReturnsOnlyRelatedCSVs(t *testing.T) {
 			c.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Group: "ice.example.com", Version: "v1", Kind: "Ice"}}
 			c.Spec.APIServiceDefinitions.Required = []v1alpha1.APIServiceDescription{{Group: "fire.example.com", Version: "v1", Kind: "Fire"}}
 			tt.change(c)
-			require.Equal(t, tt.want, csv.Concerned(tt.old, tt.next).Is(c))
+			isConcerned, _ := csv.Concerned(tt.old, tt.next)
+			require.Equal(t, tt.want, isConcerned(c))
 		})
 	}
 }

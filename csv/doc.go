@@ -63,8 +63,8 @@
 // # Webhooks and APIs
 //
 // An operator that serves webhooks or APIs needs certificates. Reconcile cannot create them, because that needs
-// randomness. Outcome.Certificates contains the requests, and Input.Issued the answers. Package certificate describes
-// both. Package serving contains the observed objects.
+// randomness. Outcome.Certificates contains the requests, and Input.Issued the answers. Package serving describes
+// both, and the observed objects.
 //
 // A CSV that is InstallReady writes these parts, one after the other:
 //  1. The Services, the certificates, and the permissions to read them.

@@ -13,6 +13,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -46,8 +47,9 @@ type facts struct {
 	isMet  bool
 	// operator contains the data that installing the operator depends on.
 	operator model.Operator
-	// services describes the webhooks and APIServices of the operator, in the phases that depend on them.
-	services services
+	// services contains the webhooks and APIServices of the operator, which the API server calls, and the certificates of
+	// the Deployments that serve them. It is set only in the phases that depend on them.
+	services internalserving.Plan
 }
 
 // observe returns the facts of an Input.

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/model"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -74,8 +74,8 @@ var operatorFields = map[string]func(in *Input){
 	"ProxyEnv":                func(in *Input) { in.Config.ProxyEnv = []corev1.EnvVar{{Name: "HTTP_PROXY"}} },
 	"ExcludedAnnotations":     func(in *Input) { in.Config.ExcludedAnnotations = []string{"a"} },
 	"PackageServerNamespaces": func(in *Input) { in.Config.PackageServerNamespaces = []string{"olm2"} },
-	"Issued":                  func(in *Input) { in.Issued = []certificate.Issued{{}} },
-	"Memory":                  func(in *Input) { in.Inspected = new(certificate.Memory) },
+	"Issued":                  func(in *Input) { in.Issued = []serving.Issued{{}} },
+	"Memory":                  func(in *Input) { in.Inspected = new(serving.Memory) },
 }
 
 // TestEveryFieldOfTheOperatorIsFilled checks that a change of the Input reaches the field of observed.Operator that

@@ -25,9 +25,10 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
@@ -399,7 +400,7 @@ func controllers(config csv.Config) []controller.Controller {
 
 // controllersWith returns controllers for which hint sets the fields of an Input that only a caller knows.
 func controllersWith(config csv.Config, hint func(*csv.Input)) []controller.Controller {
-	judged, inspected := map[types.NamespacedName]*csv.Judged{}, map[types.NamespacedName]*certificate.Memory{}
+	judged, inspected := map[types.NamespacedName]*csv.Judged{}, map[types.NamespacedName]*serving.Memory{}
 	return []controller.Controller{{
 		Name: "group", Kinds: []schema.GroupVersionKind{groupKind},
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
@@ -423,7 +424,7 @@ func controllersWith(config csv.Config, hint func(*csv.Input)) []controller.Cont
 			hint(&in)
 			out, err := csv.Reconcile(in)
 			if err == nil && len(out.Certificates) > 0 {
-				if in.Issued, _, err = (fake.Issuer{}).Issue(ctx, r, out.Certificates, now); err == nil {
+				if in.Issued, _, err = (olm.Issuer{}).Issue(ctx, r, out.Certificates, now); err == nil {
 					out, err = csv.Reconcile(in)
 				}
 			}

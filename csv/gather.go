@@ -48,10 +48,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	gatherServices(reads, &in)
 	in.Neighbours = readNeighbours(reads, &in)
 	in.OperatorConditions = read.Named[*operatorsv2.OperatorCondition](reads, c.Namespace, []string{c.Spec.Replaces})
-	in.Subscriptions = read.Indexed(reads, c.Namespace, []read.Term{{Value: c.Name}}, func(s *v1alpha1.Subscription, add func(read.Term)) {
-		add(read.Term{Value: s.Status.InstalledCSV})
-		add(read.Term{Value: s.Status.CurrentCSV})
-	})
+	in.Subscriptions = read.Indexed(reads, c.Namespace, []olmcore.Term{model.OwnerTerm(c)}, addTerms(model.SubscriptionTerms))
 	if c.Status.Phase == v1alpha1.CSVPhaseInstallReady || isRefused(c) {
 		in.Grants = readGrants(reads, &in)
 	}
@@ -70,15 +67,12 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 func readOtherGroups(
 	r *read.Reads, c *version, in *Input,
 ) (groups olmcore.Observed[*operatorsv1.OperatorGroup], providers olmcore.Observed[*version]) {
-	var provided []read.Term
-	termsOfAPIs(model.ProvidedAPIs(c), func(t read.Term) { provided = append(provided, t) })
+	provided := model.APITerms(model.ProvidedAPIs(c))
 	own, _ := model.OnlyGroup(in.OperatorGroups.Items, c.Namespace)
 	if len(provided) == 0 || own == nil {
 		return olmcore.Found[*operatorsv1.OperatorGroup](), olmcore.Found[*version]()
 	}
-	groups = read.Only(read.Indexed(r, "", provided, func(g *operatorsv1.OperatorGroup, add func(read.Term)) {
-		termsOfAPIs(model.ListedAPIs(g), add)
-	}), func(g *operatorsv1.OperatorGroup) bool {
+	groups = read.Only(read.Indexed(r, "", provided, addTerms(termsOfGroup)), func(g *operatorsv1.OperatorGroup) bool {
 		return g.Namespace != c.Namespace && model.GroupsIntersect(own, g)
 	})
 	var lists []olmcore.Observed[*version]
@@ -101,34 +95,29 @@ func readDeployments(r *read.Reads, c *version) olmcore.Observed[*appsv1.Deploym
 	return read.Join(found, read.List[*appsv1.Deployment](r, c.Namespace, labels.SelectorFromSet(model.OwnerOf(c).Labels())))
 }
 
-// Kinds of the terms by which CSVs are indexed.
+// addTerms returns a function that adds the terms of an object, for use with an index.
+func addTerms[T olmcore.Object](terms func(T) []olmcore.Term) func(o T, add func(olmcore.Term)) {
+	return func(o T, add func(olmcore.Term)) { addAll(add, terms(o)) }
+}
+
+// Kinds of terms that only the neighbours of a CSV have.
 const (
 	termName       = "name"
 	termReplaces   = "replaces"
 	termDeployment = "deployment"
-	termCRD        = "crd"
-	termAPI        = "api"
 )
 
 // termsOf adds the terms by which a CSV is found as a neighbour of others.
-func termsOf(c *version, add func(read.Term)) {
-	add(read.Term{Of: termName, Value: c.Name})
+func termsOf(c *version, add func(olmcore.Term)) {
+	add(olmcore.Term{Of: termName, Value: c.Name})
 	if c.Spec.Replaces != "" {
-		add(read.Term{Of: termReplaces, Value: c.Spec.Replaces})
+		add(olmcore.Term{Of: termReplaces, Value: c.Spec.Replaces})
 	}
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		add(read.Term{Of: termDeployment, Value: d.Name})
+		add(olmcore.Term{Of: termDeployment, Value: d.Name})
 	}
-	for _, d := range c.Spec.CustomResourceDefinitions.Owned {
-		add(read.Term{Of: termCRD, Value: d.Name})
-	}
-	termsOfAPIs(model.ProvidedAPIs(c), add)
-}
-
-func termsOfAPIs(list []model.API, add func(read.Term)) {
-	for _, a := range list {
-		add(read.Term{Of: termAPI, Value: a.String()})
-	}
+	addAll(add, model.CRDTerms(c.Spec.CustomResourceDefinitions.Owned))
+	relatedGroups.needed(c, add)
 }
 
 // readNeighbours reads the CSVs of the namespace that the decision about this CSV can depend on. It uses an index, so
@@ -138,23 +127,23 @@ func termsOfAPIs(list []model.API, add func(read.Term)) {
 // certificates.
 func readNeighbours(r *read.Reads, in *Input) olmcore.Observed[*version] {
 	c := in.ClusterServiceVersion
-	var terms []read.Term
-	termsOf(c, func(t read.Term) { terms = append(terms, t) })
+	var terms []olmcore.Term
+	termsOf(c, func(t olmcore.Term) { terms = append(terms, t) })
 	for _, d := range in.Deployments.Items {
 		if owner, ok := olmcore.OwnerOf(d.Labels); ok {
-			terms = append(terms, read.Term{Of: termName, Value: owner.Name})
+			terms = append(terms, olmcore.Term{Of: termName, Value: owner.Name})
 		}
 	}
 	for _, secret := range in.Serving.Secrets.Items {
 		for _, owner := range secret.OwnerReferences {
 			if model.IsCSVReference(owner) {
-				terms = append(terms, read.Term{Of: termName, Value: owner.Name})
+				terms = append(terms, olmcore.Term{Of: termName, Value: owner.Name})
 			}
 		}
 	}
 	for _, crd := range slices.Concat(in.CustomResourceDefinitions.Items, in.GroupDefinitions.Items) {
 		for _, noted := range model.InstalledAlongside(crd) {
-			terms = append(terms, read.Term{Of: termName, Value: noted.Name})
+			terms = append(terms, olmcore.Term{Of: termName, Value: noted.Name})
 		}
 	}
 	// CSVs that spec.replaces connects with this one, directly or through others, in both directions.
@@ -163,7 +152,7 @@ func readNeighbours(r *read.Reads, in *Input) olmcore.Observed[*version] {
 		if queue[0] == "" {
 			continue
 		}
-		links := []read.Term{{Of: termName, Value: queue[0]}, {Of: termReplaces, Value: queue[0]}}
+		links := []olmcore.Term{{Of: termName, Value: queue[0]}, {Of: termReplaces, Value: queue[0]}}
 		terms = append(terms, links...)
 		for _, o := range read.Indexed(r, c.Namespace, links, termsOf).Items {
 			for _, name := range []string{o.Name, o.Spec.Replaces} {

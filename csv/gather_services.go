@@ -5,19 +5,15 @@ package csv
 import (
 	"slices"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/apiservice"
-	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/csv/internal/webhook"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -30,17 +26,17 @@ func gatherServices(r *read.Reads, in *Input) {
 		return
 	}
 	var services, secrets, delegators, readers, accounts []string
-	called := backend.Names(c)
+	called := internalserving.DeploymentNames(c)
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		if slices.Contains(called, d.Name) {
-			services, secrets = append(services, backend.ServiceName(d.Name)), append(secrets, backend.CertificateName(d.Name))
-			delegators = append(delegators, backend.DelegatorNames(d.Name, c.Namespace)...)
-			readers = append(readers, backend.ReaderNames(d.Name, c.Namespace)...)
-			accounts = append(accounts, backend.AccountName(&d.Spec))
+			services, secrets = append(services, internalserving.ServiceName(d.Name)), append(secrets, internalserving.CertificateName(d.Name))
+			delegators = append(delegators, internalserving.DelegatorNames(d.Name, c.Namespace)...)
+			readers = append(readers, internalserving.ReaderNames(d.Name, c.Namespace)...)
+			accounts = append(accounts, internalserving.AccountName(&d.Spec))
 		}
 	}
 	in.ServiceAccounts = read.Join(in.ServiceAccounts, read.Named[*corev1.ServiceAccount](r, c.Namespace, accounts))
-	for _, legacy := range apiservice.LegacyNamesOf(c) {
+	for _, legacy := range internalserving.LegacyNamesOf(c) {
 		services, secrets = append(services, legacy.Service), append(secrets, legacy.Certificate)
 		delegators, readers = append(delegators, legacy.Delegator), append(readers, legacy.Reader)
 	}
@@ -58,80 +54,75 @@ func gatherServices(r *read.Reads, in *Input) {
 
 // gatherCallers reads the objects through which the API server calls the operator: those with the names or owner labels
 // of the operator, and webhook configurations that call its Services.
-func gatherCallers(r *read.Reads, in *Input, services []string) {
+func gatherCallers(r *read.Reads, in *Input, called []string) {
 	c, s := in.ClusterServiceVersion, &in.Serving
-	var owns []string
-	var groups []read.Term
+	var services, groups []olmcore.Term
 	for _, d := range c.Spec.APIServiceDefinitions.Owned {
-		owns, groups = append(owns, d.GetName()), append(groups, read.Term{Of: termGroup, Value: d.Group})
+		services, groups = append(services, model.APIServiceTerm(d.GetName())), append(groups, model.APIGroupTerm(d.Group))
 	}
-	in.APIServices = read.Join(in.APIServices, read.Indexed(r, "", append(callerTerms(c, nil, owns), groups...), termsOfAPIService))
+	owner := []olmcore.Term{model.OwnerTerm(c)}
+	in.APIServices = read.Join(in.APIServices,
+		read.Indexed(r, "", slices.Concat(owner, services, groups), addLabelledTerms(termsOfAPIService)))
 	in.GroupDefinitions = olmcore.Found[*apiextensionsv1.CustomResourceDefinition]()
 	if len(groups) > 0 {
-		in.GroupDefinitions = read.Indexed(r, "", groups, termsOfDefinition)
+		in.GroupDefinitions = read.Indexed(r, "", groups, addTerms(termsOfCRD))
 	}
-	validating, mutating := webhook.ConfigurationNames(c)
-	terms := callerTerms(c, services, slices.Concat(validating, mutating))
-	s.ValidatingWebhookConfigurations = read.Indexed(r, "", terms, termsOfValidatingWebhooks)
-	s.MutatingWebhookConfigurations = read.Indexed(r, "", terms, termsOfMutatingWebhooks)
+	validating, mutating := internalserving.ConfigurationNames(c)
+	terms := slices.Concat(owner, callerTerms(c, called, slices.Concat(validating, mutating)))
+	s.ValidatingWebhookConfigurations = read.Indexed(r, "", terms, addLabelledTerms(termsOfValidatingCaller))
+	s.MutatingWebhookConfigurations = read.Indexed(r, "", terms, addLabelledTerms(termsOfMutatingCaller))
 }
 
-func termsOfValidatingWebhooks(w *admissionregistrationv1.ValidatingWebhookConfiguration, add func(read.Term)) {
-	termsOfCaller(w, add)
-	for i := range w.Webhooks {
-		termsOfClient(&w.Webhooks[i].ClientConfig, add)
-	}
-}
-
-func termsOfMutatingWebhooks(w *admissionregistrationv1.MutatingWebhookConfiguration, add func(read.Term)) {
-	termsOfCaller(w, add)
-	for i := range w.Webhooks {
-		termsOfClient(&w.Webhooks[i].ClientConfig, add)
+// addLabelledTerms returns a function that adds the terms of an object, and that of the CSV that its owner labels name.
+func addLabelledTerms[T olmcore.Object](terms func(T) []olmcore.Term) func(o T, add func(olmcore.Term)) {
+	return func(o T, add func(olmcore.Term)) {
+		addAll(add, terms(o))
+		if owner, labelled := model.LabelledOwner(o); labelled {
+			add(model.KeyTerm(owner))
+		}
 	}
 }
 
-// Kinds of the terms by which the callers of an operator are indexed: the name of the object, the owner in its labels,
-// the Service that it calls, and the group of its API.
+// Kinds of the terms by which webhook configurations are indexed: the name of the object, and the Services that it
+// calls.
 const (
 	termCaller  = "caller"
-	termOwner   = "owner"
 	termService = "service"
-	termGroup   = "group"
 )
 
-func termsOfAPIService(a *apiregistrationv1.APIService, add func(read.Term)) {
-	termsOfCaller(a, add)
-	add(read.Term{Of: termGroup, Value: a.Spec.Group})
-}
-
-func termsOfDefinition(crd *apiextensionsv1.CustomResourceDefinition, add func(read.Term)) {
-	add(read.Term{Of: termGroup, Value: crd.Spec.Group})
-}
-
-// callerTerms returns the terms of the objects that call an operator.
-func callerTerms(c *version, services, names []string) []read.Term {
-	terms := []read.Term{{Of: termOwner, Value: c.Namespace + "/" + c.Name}}
+// callerTerms returns the terms of the webhook configurations that call an operator.
+func callerTerms(c *version, services, names []string) (terms []olmcore.Term) {
 	for _, name := range services {
-		terms = append(terms, read.Term{Of: termService, Value: c.Namespace + "/" + name})
+		terms = append(terms, olmcore.Term{Of: termService, Value: c.Namespace + "/" + name})
 	}
 	for _, name := range names {
-		terms = append(terms, read.Term{Of: termCaller, Value: name})
+		terms = append(terms, olmcore.Term{Of: termCaller, Value: name})
 	}
 	return terms
 }
 
-func termsOfCaller(o olmcore.Object, add func(read.Term)) {
-	add(read.Term{Of: termCaller, Value: o.GetName()})
-	owner, ok := olmcore.OwnerOf(o.GetLabels())
-	if ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
-		add(read.Term{Of: termOwner, Value: owner.Namespace + "/" + owner.Name})
+func termsOfValidatingCaller(w *admissionregistrationv1.ValidatingWebhookConfiguration) []olmcore.Term {
+	terms := []olmcore.Term{{Of: termCaller, Value: w.Name}}
+	for i := range w.Webhooks {
+		terms = appendService(terms, &w.Webhooks[i].ClientConfig)
 	}
+	return terms
 }
 
-func termsOfClient(client *admissionregistrationv1.WebhookClientConfig, add func(read.Term)) {
-	if client.Service != nil {
-		add(read.Term{Of: termService, Value: client.Service.Namespace + "/" + client.Service.Name})
+func termsOfMutatingCaller(w *admissionregistrationv1.MutatingWebhookConfiguration) []olmcore.Term {
+	terms := []olmcore.Term{{Of: termCaller, Value: w.Name}}
+	for i := range w.Webhooks {
+		terms = appendService(terms, &w.Webhooks[i].ClientConfig)
 	}
+	return terms
+}
+
+// appendService appends the term of the Service that a webhook calls.
+func appendService(terms []olmcore.Term, client *admissionregistrationv1.WebhookClientConfig) []olmcore.Term {
+	if client.Service == nil {
+		return terms
+	}
+	return append(terms, olmcore.Term{Of: termService, Value: client.Service.Namespace + "/" + client.Service.Name})
 }
 
 // readDisrupted reads the Pods of the Deployments behind owned APIServices that are not available.

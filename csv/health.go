@@ -9,9 +9,8 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/webhook"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 )
 
 // judgeInstalling waits until the operator is healthy, or InstallTimeout passes.
@@ -24,7 +23,7 @@ func judgeInstalling(f *facts) (decision, bool) {
 	case d.phase == v1alpha1.CSVPhaseInstalling:
 		d = d.requeue(left)
 	}
-	return d.write(f.services.trust()...), true
+	return d.write(f.services.Clients.Trust()...), true
 }
 
 // judgeSucceeded keeps a CSV Succeeded while its whole operator is healthy.
@@ -35,9 +34,9 @@ func judgeSucceeded(f *facts) (decision, bool) {
 		d.refreshes = true
 	}
 	if state == deployment.Healthy {
-		d = d.write(deployment.Removals(f.csv, f.in.Deployments.Items)...).write(f.services.certificates.Settle...)
+		d = d.write(deployment.Removals(f.csv, f.in.Deployments.Items)...).write(f.services.Certificates.Settle...)
 	}
-	return d.write(f.services.trust()...).and(nextRenewal(f, d.phase)), true
+	return d.write(f.services.Clients.Trust()...).and(nextRenewal(f, d.phase)), true
 }
 
 // judgeFailed installs missing and outdated objects again. The CSV stays Failed if all objects are up to date and only
@@ -47,7 +46,7 @@ func judgeFailed(f *facts) (decision, bool) {
 	if state == deployment.Waiting && d.phase == v1alpha1.CSVPhasePending {
 		d = fail(v1alpha1.CSVReasonComponentUnhealthy, d.message)
 	}
-	return d.write(f.services.trust()...).and(nextRenewal(f, d.phase)), true
+	return d.write(f.services.Clients.Trust()...).and(nextRenewal(f, d.phase)), true
 }
 
 // disruptedPace is how often an APIService is checked while Pods of its Deployment start or stop.
@@ -86,43 +85,28 @@ func deploymentHealth(state deployment.State, why string, to phase, reason v1alp
 // serviceHealth returns the decision that follows from webhooks and APIServices, and the state that they give the
 // operator. The state is empty if they are at least as healthy as the Deployments.
 func serviceHealth(f *facts, state deployment.State, to phase, reason v1alpha1.ConditionReason) (decision, deployment.State) {
-	apis := f.services.apis.Health()
-	if apis == apiservice.Disrupted {
-		return f.stay().requeue(disruptedPace).requeue(f.services.apis.DisruptedFor()), state
-	}
+	clients := f.services.Clients.Health()
 	ifMissing := to
 	if to == v1alpha1.CSVPhaseInstalling {
 		ifMissing = v1alpha1.CSVPhaseInstallReady
 	}
-	webhooks, problem := f.services.webhooks.Health()
+	certificates := f.services.Certificates.Install
 	// 1. An installation repairs these.
-	certificates := f.services.certificates.Install
 	switch {
-	case apis == apiservice.NotUpdated:
-		return move(ifMissing, reason, apisMissing), deployment.Missing
-	case webhooks == webhook.Failing:
-		return move(v1alpha1.CSVPhaseInstallReady, reason, "Webhook install failed: "+problem), deployment.Outdated
-	case webhooks == webhook.Missing:
-		return move(ifMissing, reason, webhooksMissing), deployment.Missing
+	case clients.State == internalserving.Disrupted:
+		return f.stay().requeue(disruptedPace).requeue(f.services.Clients.DisruptedFor()), state
+	case clients.State == internalserving.Missing:
+		return move(ifMissing, reason, clients.Message), deployment.Missing
+	case clients.State == internalserving.Failing:
+		return move(v1alpha1.CSVPhaseInstallReady, reason, "Webhook install failed: "+clients.Message), deployment.Outdated
 	case state == deployment.Healthy && len(certificates) > 0:
 		_, target, _ := certificates[0].Describe()
 		outdated := fmt.Sprintf("installing: %s %s is missing or outdated", target.Kind, target.Name)
 		return move(v1alpha1.CSVPhaseInstallReady, reason, outdated), deployment.Outdated
 	}
 	// 2. These need time, possibly because one of the above is missing.
-	if state != deployment.Healthy && state != deployment.Waiting {
-		return decision{}, ""
-	}
-	switch {
-	case webhooks == webhook.Waiting:
-		return move(to, reason, webhooksMissing), deployment.Waiting
-	case apis == apiservice.NotServed:
-		return move(to, reason, apisMissing), deployment.Waiting
+	if clients.State == internalserving.Waiting && (state == deployment.Healthy || state == deployment.Waiting) {
+		return move(to, reason, clients.Message), deployment.Waiting
 	}
 	return decision{}, ""
 }
-
-const (
-	apisMissing     = "apiServices not installed"
-	webhooksMissing = "webhooks not installed"
-)

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/serving"
@@ -111,9 +110,9 @@ type Input struct {
 	Judged *Judged
 	// Issued contains certificates for the requests in Outcome.Certificates of the last call for this CSV. Some requests
 	// may be unanswered. A certificate that is no longer requested is ignored.
-	Issued []certificate.Issued
+	Issued []serving.Issued
 	// Inspected is Outcome.Inspected of an earlier call for this CSV. Nil is always correct, but makes the call slower.
-	Inspected *certificate.Memory
+	Inspected *serving.Memory
 	// Checkpoint is Outcome.Checkpoint of an earlier call for this CSV. Nil is always correct, but makes the call slower.
 	Checkpoint *olmcore.Checkpoint
 

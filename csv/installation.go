@@ -12,10 +12,10 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
-	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/model"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -42,15 +42,15 @@ func installAgain(f *facts) (decision, bool) {
 		return decision{}, false
 	}
 	d, state := health(f, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentFailed)
-	if state == deployment.Healthy && d.phase == v1alpha1.CSVPhaseSucceeded && !f.services.needsRepair() {
-		return d.write(f.services.trust()...).and(nextRenewal(f, d.phase)), true
+	if state == deployment.Healthy && d.phase == v1alpha1.CSVPhaseSucceeded && !needsRepair(f) {
+		return d.write(f.services.Clients.Trust()...).and(nextRenewal(f, d.phase)), true
 	}
 	todo := installation(f)
 	switch {
 	case todo.Incomputable:
 		return f.stay().requeue(f.retryIn(f.csv.Status.Phase)), true
 	case todo.Failure != "":
-		d = failInstallation(f, todo).write(deployment.Judge(f.services.trust(), triesOf(f)).Actions...)
+		d = failInstallation(f, todo).write(deployment.Judge(f.services.Clients.Trust(), triesOf(f)).Actions...)
 		if len(todo.Attempts) == 0 { // an object of another owner is in the way, and may disappear without an event
 			d = d.requeue(f.retryIn(d.phase))
 		}
@@ -86,7 +86,7 @@ func isReportedLater(s *v1alpha1.ClusterServiceVersionStatus, failedAt, now time
 // continueInstallation returns the remaining writes of an installation, or waits.
 func continueInstallation(f *facts, todo deployment.Installation) decision {
 	d := f.stay().requeue(todo.RequeueAfter).write(todo.Actions...).diagnose(certificatesMissing(f)...).remember(todo)
-	d.requests = f.services.certificates.Requests
+	d.requests = f.services.Certificates.Requests
 	return d
 }
 
@@ -127,14 +127,14 @@ func installation(f *facts) deployment.Installation {
 		return todo
 	}
 	// 3. Webhooks and APIServices.
-	configurations, problem := f.services.webhooks.Install()
+	clients, problem := f.services.Clients.Install()
 	if problem != "" {
 		return deployment.Installation{Failure: problem}
 	}
-	todo := deployment.Judge(append(f.services.apis.Install(), configurations...), tries)
-	if todo.Done() && f.services.certificates.Renew != "" {
+	todo := deployment.Judge(clients, tries)
+	if todo.Done() && f.services.Certificates.Renew != "" {
 		// The certificate is replaced once all callers are observed.
-		todo.RequeueAfter = olmcore.Nearest(certificatePace, f.services.certificates.Wait)
+		todo.RequeueAfter = olmcore.Nearest(certificatePace, f.services.Certificates.Wait)
 	}
 	return todo
 }
@@ -142,7 +142,7 @@ func installation(f *facts) deployment.Installation {
 // certificateInstallation returns what remains to be done until every Deployment that serves webhooks or APIs has a
 // certificate.
 func certificateInstallation(f *facts, tries deployment.Tries) deployment.Installation {
-	certificates := f.services.certificates
+	certificates := f.services.Certificates
 	switch {
 	case certificates.Problem != "":
 		return deployment.Installation{Failure: certificates.Problem}
@@ -152,9 +152,9 @@ func certificateInstallation(f *facts, tries deployment.Tries) deployment.Instal
 		}
 		return deployment.Installation{RequeueAfter: certificatePace}
 	}
-	todo := deployment.Judge(slices.Concat(certificates.Install, f.services.trust()), tries)
+	todo := deployment.Judge(slices.Concat(certificates.Install, f.services.Clients.Trust()), tries)
 	isMissing := func(name string) bool { return !certificates.Ready(name) }
-	if todo.Done() && slices.ContainsFunc(backend.Names(f.csv), isMissing) {
+	if todo.Done() && slices.ContainsFunc(internalserving.DeploymentNames(f.csv), isMissing) {
 		// An object that must be deleted first is being deleted.
 		return deployment.Installation{RequeueAfter: olmcore.Nearest(certificatePace, certificates.Wait)}
 	}
@@ -164,7 +164,7 @@ func certificateInstallation(f *facts, tries deployment.Tries) deployment.Instal
 // certificatesMissing returns a Diagnostic if nothing is installed until certificates are issued.
 func certificatesMissing(f *facts) []olmcore.Diagnostic {
 	const format = "nothing is installed until certificates are issued for the deployments %s"
-	return certificatesNeeded(f.csv, f.services.certificates.Requests, format)
+	return certificatesNeeded(f.csv, f.services.Certificates.Requests, format)
 }
 
 // Judged is the memory of an installation. It contains the writes of the installation with their results, and the
@@ -293,7 +293,7 @@ func isRefused(c *version) bool {
 
 // certificatesNeeded returns a Diagnostic for requests of certificates, or nothing if there are no requests. format
 // contains one %s for the names of the Deployments.
-func certificatesNeeded(c *version, requests []certificate.Request, format string) []olmcore.Diagnostic {
+func certificatesNeeded(c *version, requests []serving.Request, format string) []olmcore.Diagnostic {
 	if len(requests) == 0 {
 		return nil
 	}

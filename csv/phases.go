@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/csv/internal/read"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -188,7 +188,7 @@ func waitForServiceLists(f *facts) (decision, bool) {
 	if len(f.csv.Spec.APIServiceDefinitions.Owned) > 0 {
 		lists = read.Missing(f.in.APIServices, "APIServices")
 	}
-	if apiservice.NeedsClaims(f.services.apis) {
+	if internalserving.NeedsClaims(f.services.Clients) {
 		lists = append(lists, read.Missing(f.in.GroupDefinitions, "CustomResourceDefinitions of the owned API groups")...)
 	}
 	if isCalled(f.csv) && !isPending {
@@ -206,7 +206,7 @@ func waitForServiceLists(f *facts) (decision, bool) {
 
 // failWithAPIServiceIssue leaves Succeeded if an object that was created for an owned APIService was changed.
 func failWithAPIServiceIssue(f *facts) (decision, bool) {
-	problem, _ := f.services.apis.Issue()
+	problem, _ := f.services.Clients.Issue()
 	return fail(v1alpha1.CSVReasonAPIServiceResourceIssue, problem), problem != ""
 }
 
@@ -216,7 +216,7 @@ func rotateCertificates(f *facts) (decision, bool) {
 	if f.phase == v1alpha1.CSVPhaseFailed {
 		message = "owned APIServices need cert refresh"
 	}
-	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsCertRotation, message), f.services.certificates.Renew != ""
+	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsCertRotation, message), f.services.Certificates.Renew != ""
 }
 
 // unreadServing returns the names of the lists that a CSV with webhooks or APIServices needs and that were not read.
@@ -324,7 +324,7 @@ type conflict struct {
 
 // findConflict returns the first conflict: invalid webhooks, or an object that belongs to another operator.
 func findConflict(f *facts) conflict {
-	if problem := f.services.webhooks.Problem(); problem != "" {
+	if problem := f.services.Clients.Problem(); problem != "" {
 		return conflict{reason: v1alpha1.CSVReasonInvalidWebhookDescription, message: problem}
 	}
 	crds := model.OwnedCRDNames(f.csv)
@@ -354,11 +354,11 @@ func findAPIServiceConflict(f *facts) conflict {
 	explain := func(reason, why string) []olmcore.Diagnostic {
 		return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, reason, olmcore.RefOf(f.csv), ownedAPIServicesPath, "%s", why)}
 	}
-	if why := f.services.apis.Conflict(); why != "" {
+	if why := f.services.Clients.Conflict(); why != "" {
 		// The message is that of OLM.
 		return conflict{v1alpha1.CSVReasonOwnerConflict, "unable to adopt APIService", explain(ReasonAPIServiceConflict, why)}
 	}
-	if why := apiservice.Refusal(f.services.apis); why != "" {
+	if why := internalserving.Refusal(f.services.Clients); why != "" {
 		return conflict{v1alpha1.CSVReasonOwnerConflict, why, explain(ReasonAPIGroupConflict, why)}
 	}
 	return conflict{}
@@ -366,7 +366,7 @@ func findAPIServiceConflict(f *facts) conflict {
 
 // reinstallAPIServices makes a Failed CSV Pending if another installation repairs the objects of its APIServices.
 func reinstallAPIServices(f *facts) (decision, bool) {
-	problem, isRepairable := f.services.apis.Issue()
+	problem, isRepairable := f.services.Clients.Issue()
 	switch {
 	case problem == "":
 		return decision{}, false

@@ -3,11 +3,9 @@
 package csv
 
 import (
-	"github.com/olmcore/olm/csv/internal/apiservice"
-	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/model"
-	"github.com/olmcore/olm/csv/internal/webhook"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 )
 
 // Reasons of this package's Causes. They say why an action is returned.
@@ -26,22 +24,22 @@ const (
 	// cannot be updated is deleted and created again. Nothing to do.
 	ReasonInstall = deployment.ReasonInstall
 	// ReasonCertificateRotation means that a serving certificate of the operator is stored or rolled out. Nothing to do.
-	ReasonCertificateRotation = backend.ReasonCertificate
+	ReasonCertificateRotation = internalserving.ReasonCertificate
 	// ReasonTrust means that the caBundle of a webhook, an APIService or a CRD conversion is updated. The authority of the
 	// operator's next certificate is added to the caBundle, or an authority that no Pod needs any more is removed from it.
 	// This is also the reason if the namespaceSelector or the rules of an existing webhook are updated. Nothing to do.
-	ReasonTrust = webhook.ReasonTrust
+	ReasonTrust = internalserving.ReasonTrust
 	// ReasonCertificateSettled means that a certificate rotation is complete. The authorities that only the rotation
 	// needed are removed from the Secret. Nothing to do.
-	ReasonCertificateSettled = backend.ReasonSettled
+	ReasonCertificateSettled = internalserving.ReasonSettled
 	// ReasonRemovedFromSpec means that a webhook configuration is deleted because the spec no longer describes it. Nothing
 	// to do.
-	ReasonRemovedFromSpec = webhook.ReasonRemovedFromSpec
+	ReasonRemovedFromSpec = internalserving.ReasonRemovedFromSpec
 	// ReasonNotOwned means that an APIService is deleted because the spec no longer lists it as owned. Nothing to do.
-	ReasonNotOwned = apiservice.ReasonNotOwned
+	ReasonNotOwned = internalserving.ReasonNotOwned
 	// ReasonLegacyObject means that an unused object of an owned APIService is deleted. A very old version of OLM
 	// created it under another name. Nothing to do.
-	ReasonLegacyObject = apiservice.ReasonLegacyObject
+	ReasonLegacyObject = internalserving.ReasonLegacyObject
 	// ReasonRemovedFromStrategy means that a Deployment is deleted because the install strategy no longer contains it.
 	// Nothing to do.
 	ReasonRemovedFromStrategy = deployment.ReasonRemovedFromStrategy
@@ -93,17 +91,17 @@ const (
 	// of the operator gets narrower rules or is rejected. A manager reports this reason once after it starts, and again
 	// whenever Reconcile returns writes. Assess always reports it. Before you upgrade the operator, give the operator an
 	// OperatorGroup that selects all namespaces, or run the command in the message.
-	ReasonWebhookRulesKept = webhook.ReasonRulesKept
+	ReasonWebhookRulesKept = internalserving.ReasonRulesKept
 	// ReasonWebhookRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD, although
 	// the CSV lists the CRD as owned. The cause is that the OperatorGroup does not select all namespaces, and no
 	// InstallPlan recorded that the CRD belongs to this operator alone. A manager reports this reason once after it
 	// starts, and again whenever Reconcile returns writes. Assess always reports it. Give the operator an OperatorGroup
 	// that selects all namespaces, or run the command in the message.
-	ReasonWebhookRulesNarrowed = webhook.ReasonRulesNarrowed
+	ReasonWebhookRulesNarrowed = internalserving.ReasonRulesNarrowed
 	// ReasonConversionKept means that a CRD calls the operator for conversions, but no InstallPlan recorded that the CRD
 	// was installed with the operator. Only the caBundle of its conversion is updated, even if the next version of the
 	// operator needs another conversion. A manager reports this reason once after it starts, and again whenever Reconcile
 	// returns writes. Assess always reports it. To allow other changes, let a cluster administrator run the command in the
 	// message for each CRD.
-	ReasonConversionKept = webhook.ReasonConversionKept
+	ReasonConversionKept = internalserving.ReasonConversionKept
 )

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/model"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -25,7 +25,7 @@ type Outcome struct {
 	// objects in Deletion.Operands of the next Input. Gather does so itself.
 	Operands []schema.GroupVersionKind
 	// Certificates contains requests for certificates. Nothing is installed or renewed until Input.Issued answers them.
-	Certificates []certificate.Request
+	Certificates []serving.Request
 	// Repair contains actions that create the missing ServiceAccounts, roles and bindings of the CSV's InstallPlan. These
 	// actions are not part of Actions, so that a user can decide whether to run them. Repair is empty while the
 	// ServiceAccount that the OperatorGroup names is missing.
@@ -34,7 +34,7 @@ type Outcome struct {
 	Judged *Judged
 	// Inspected is the memory of verified certificates. Pass it in the next Input, so that certificates that did not
 	// change are not verified again. It is nil if no certificate was verified.
-	Inspected *certificate.Memory
+	Inspected *serving.Memory
 	// Checkpoint makes the next call fast if nothing has changed. Pass it in the next Input for this CSV. It is nil while
 	// there is something to do.
 	Checkpoint *olmcore.Checkpoint
@@ -86,7 +86,7 @@ func outcome(f *facts, d decision) Outcome {
 		Certificates: d.requests,
 		Repair:       repair(f, d),
 		Judged:       rememberInstallation(f, d),
-		Inspected:    f.services.certificates.Memory,
+		Inspected:    f.services.Certificates.Memory,
 	}
 	if after := statusAfter(f, d); after != nil {
 		cause := olmcore.Cause{Reason: ReasonStatusChanged, Message: d.message}

@@ -9,10 +9,8 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
-	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/csv/internal/webhook"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -20,7 +18,7 @@ import (
 // nothing.
 type renewal struct {
 	actions     []olmcore.Action
-	requests    []certificate.Request
+	requests    []serving.Request
 	diagnostics []olmcore.Diagnostic
 	// requeueAfter is the time until the next step. 0 means that no step is planned.
 	requeueAfter time.Duration
@@ -34,7 +32,7 @@ func nextRenewal(f *facts, next phase) (r renewal) {
 	if f.phase == v1alpha1.CSVPhaseFailed && next == v1alpha1.CSVPhaseSucceeded {
 		r.renewAt = newRenewalTime(f)
 	}
-	if at := f.services.certificates.RenewAt; !at.IsZero() {
+	if at := f.services.Certificates.RenewAt; !at.IsZero() {
 		r.requeueAfter = untilRenewalBegins(at, f.now)
 	}
 	return r
@@ -47,7 +45,7 @@ func newRenewalTime(f *facts) *time.Time {
 	if recorded == nil {
 		recorded = &metav1.Time{}
 	}
-	at := f.services.certificates.RenewAt
+	at := f.services.Certificates.RenewAt
 	if recorded.Time.Equal(at) {
 		return nil
 	}
@@ -75,12 +73,12 @@ func renewCertificates(f *facts, d decision) (r renewal) {
 	if len(unread) > 0 {
 		return renewalWithoutList(f, unread[0])
 	}
-	u := f.services.certificates.Upkeep()
+	u := f.services.Certificates.Upkeep()
 	if !u.Keeps {
 		return renewal{actions: u.Actions}
 	}
 	r = renewal{
-		actions:      slices.Concat(u.Actions, apiservice.UpdateBundles(f.services.apis), webhook.UpdateBundles(f.services.webhooks)),
+		actions:      append(u.Actions, f.services.Clients.UpdateBundles()...),
 		requests:     u.Requests,
 		diagnostics:  certificatesNeeded(f.csv, u.Requests, "the deployments %s need new certificates"),
 		requeueAfter: u.Wait,

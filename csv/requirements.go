@@ -13,7 +13,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/model"
@@ -23,7 +22,7 @@ import (
 )
 
 // requirement is one row of the table of requirements. A CSV needs them before its operator is installed and while it
-// runs. The functions gather, unread and concerns are nil if the row needs no objects.
+// runs. The fields gather, unread and relations are nil if the row needs no objects.
 type requirement struct {
 	name string // for tests and documentation
 	// gather reads the lists that judge needs.
@@ -33,8 +32,9 @@ type requirement struct {
 	// judge returns the entries of status.requirementStatus, met and unmet. It returns none if the CSV has no such
 	// requirement.
 	judge func(*Input) []v1alpha1.RequirementStatus
-	// concerns returns the keys of the CSVs that a change of an object affects. Affected uses it.
-	concerns func(olmcore.Object) []types.NamespacedName
+	// relations contains a row for each kind that judge needs. A change of such an object affects the CSVs that the row
+	// returns.
+	relations []relation
 	// takenBy reports whether an entry is unmet because the upgrade to a successor has begun. Nil means that this cannot
 	// happen.
 	takenBy func(in *Input, successor *version, r v1alpha1.RequirementStatus) bool
@@ -157,15 +157,12 @@ func (t table) heal(in *Input, report report) []olmcore.Object {
 	return objects
 }
 
-// concerned returns the keys of the CSVs whose requirements may change with an object.
-func (t table) concerned(o olmcore.Object) []types.NamespacedName {
-	var keys []types.NamespacedName
+// relations returns the rows of the table of relations for the objects that the requirements need.
+func (t table) relations() (rows []relation) {
 	for _, row := range t {
-		if row.concerns != nil {
-			keys = append(keys, row.concerns(o)...)
-		}
+		rows = append(rows, row.relations...)
 	}
-	return keys
+	return rows
 }
 
 // Values of the status of an entry. The API types have no constants for the last two.
@@ -190,17 +187,6 @@ func isAnyUnmet(entries []v1alpha1.RequirementStatus) bool {
 
 func byName(a, b v1alpha1.RequirementStatus) int { return strings.Compare(a.Name, b.Name) }
 
-// everyCSV is the key that stands for every CSV, see olmcore.ExpandKeys.
-var everyCSV = []types.NamespacedName{{}}
-
-// concernEvery is the function concerns of a row for which every object of a kind affects every CSV.
-func concernEvery[T olmcore.Object](o olmcore.Object) []types.NamespacedName {
-	if _, ok := o.(T); ok {
-		return everyCSV
-	}
-	return nil
-}
-
 // requiredAPIServices judges the required APIServices, which other operators provide.
 var requiredAPIServices = requirement{
 	name: "RequiredAPIServices",
@@ -211,9 +197,9 @@ var requiredAPIServices = requirement{
 		}
 		in.APIServices = read.Named[*apiregistrationv1.APIService](r, "", names)
 	},
-	unread:   func(in *Input) []string { return read.Missing(in.APIServices, "APIServices") },
-	judge:    judgeRequiredAPIServices,
-	concerns: concernEvery[*apiregistrationv1.APIService],
+	unread:    func(in *Input) []string { return read.Missing(in.APIServices, "APIServices") },
+	judge:     judgeRequiredAPIServices,
+	relations: []relation{relatedAPIServices},
 }
 
 // ownedAPIServices judges the owned APIServices. The install strategy must contain the Deployment that serves them.
@@ -373,9 +359,9 @@ var customResourceDefinitions = requirement{
 	unread: func(in *Input) []string {
 		return read.Missing(in.CustomResourceDefinitions, "CustomResourceDefinitions")
 	},
-	judge:    judgeDefinitions,
-	concerns: concernEvery[*apiextensionsv1.CustomResourceDefinition],
-	takenBy:  servesNewerVersions,
+	judge:     judgeDefinitions,
+	relations: []relation{relatedCRDs},
+	takenBy:   servesNewerVersions,
 }
 
 // servesNewerVersions reports whether an owned CRD exists but does not serve the versions of this CSV. The CRD of an

@@ -34,9 +34,9 @@ func TestRequirementIsAddedByOneTableRow(t *testing.T) {
 			}
 			return []v1alpha1.RequirementStatus{r}
 		},
-		concerns: func(o olmcore.Object) []types.NamespacedName {
-			return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: o.GetName()}}
-		},
+		relations: []relation{relationOf(func(o *corev1.ServiceAccount) []olmcore.Term {
+			return []olmcore.Term{model.KeyTerm(types.NamespacedName{Namespace: o.Namespace, Name: o.Name})}
+		})},
 		takenBy: func(*Input, *version, v1alpha1.RequirementStatus) bool { return true },
 		heal:    func(in *Input) []olmcore.Object { return []olmcore.Object{account(in.ClusterServiceVersion.Name)} },
 	})
@@ -58,7 +58,8 @@ func TestRequirementIsAddedByOneTableRow(t *testing.T) {
 	require.Equal(t, "cool.v1", entries[len(entries)-1].Name)
 	require.Len(t, rows.heal(in, report), 1)
 	require.True(t, rows.takenBy(in, report, c))
-	require.Contains(t, rows.concerned(account("cool.v1")), types.NamespacedName{Namespace: "ns", Name: "cool.v1"})
+	concerned := concernedTerms(rows.relations(), nil, account("cool.v1"))
+	require.Contains(t, concerned, model.KeyTerm(types.NamespacedName{Namespace: "ns", Name: "cool.v1"}))
 
 	in.ServiceAccounts = olmcore.Found(account("cool.v1"))
 	report = rows.judge(in)
@@ -76,7 +77,7 @@ func TestEveryRequirementIsComplete(t *testing.T) {
 		names[row.name] = true
 		require.NotNil(t, row.judge, "%s: Judge", row.name)
 		require.Equal(t, row.gather == nil, row.unread == nil, "%s: Gather and Unread belong together", row.name)
-		require.Equal(t, row.gather == nil, row.concerns == nil, "%s: Gather and Concerns belong together", row.name)
+		require.Equal(t, row.gather == nil, row.relations == nil, "%s: Gather and Relations belong together", row.name)
 	}
 }
 

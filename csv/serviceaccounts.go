@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/model"
@@ -32,8 +31,8 @@ var serviceAccounts = requirement{
 			read.Missing(in.ClusterRoles, "ClusterRoles"), read.Missing(in.ClusterRoleBindings, "ClusterRoleBindings"),
 		)
 	},
-	judge:    judgeServiceAccounts,
-	concerns: concernedByPermissions,
+	judge:     judgeServiceAccounts,
+	relations: append(slices.Clone(relatedPermissions), relatedClusterRoles),
 	// The InstallPlan of an upgrade changes the owner of the ServiceAccount to the new version.
 	takenBy: func(in *Input, successor *version, r v1alpha1.RequirementStatus) bool {
 		account, exists := model.Find(in.ServiceAccounts.Items, in.ClusterServiceVersion.Namespace, r.Name)
@@ -109,27 +108,6 @@ func judgeRules(r *v1alpha1.RequirementStatus, permissions []permission, granted
 			r.Dependents = append(r.Dependents, d)
 		}
 	}
-}
-
-// concernedByPermissions returns the keys of the CSVs whose permissions may change with an object.
-func concernedByPermissions(o olmcore.Object) []types.NamespacedName {
-	switch o := o.(type) {
-	case *rbacv1.Role, *rbacv1.RoleBinding, *corev1.ServiceAccount:
-		return []types.NamespacedName{{Namespace: o.GetNamespace()}}
-	case *rbacv1.ClusterRole:
-		return everyCSV
-	case *rbacv1.ClusterRoleBinding:
-		namespaces, all := rbac.SubjectNamespaces(o.Subjects)
-		if all {
-			return everyCSV
-		}
-		var keys []types.NamespacedName
-		for _, n := range namespaces {
-			keys = append(keys, types.NamespacedName{Namespace: n})
-		}
-		return keys
-	}
-	return nil
 }
 
 // repair returns the actions that create the missing ServiceAccounts, roles and bindings of the CSV's InstallPlan, if

@@ -10,22 +10,11 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/csv/internal/apiservice"
-	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/model"
-	"github.com/olmcore/olm/csv/internal/webhook"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/olmcore"
 )
-
-// services contains the webhooks and APIs of an operator, which the API server calls, and the certificates of the
-// Deployments that serve them. The zero value is that of an operator that is not called.
-type services struct {
-	isObserved   bool
-	certificates backend.Plan
-	webhooks     webhook.Source
-	apis         apiservice.Source
-}
 
 // isCalled reports whether the spec of a CSV describes webhooks or APIs.
 func isCalled(c *version) bool {
@@ -50,35 +39,30 @@ func mayRenewCertificates(f *facts) bool {
 	return (f.phase == v1alpha1.CSVPhasePending || isReplacing) && isCalled(f.csv) && f.group != nil && confirmed && specError(f.csv) == ""
 }
 
-// observeServices returns the services of an operator, or the zero value in the phases that do not depend on them.
-func observeServices(f *facts) services {
+// observeServices returns the plan for what an operator serves, or the zero value in the phases that do not depend on
+// it.
+func observeServices(f *facts) internalserving.Plan {
 	renews := mayRenewCertificates(f)
 	isUsed := isCalled(f.csv) || wasCalled(f.in)
-	if !isUsed || f.isLeaving() && !renews {
-		return services{}
+	switch {
+	case !isUsed || f.isLeaving() && !renews:
+		return internalserving.Plan{}
+	case renews: // a version that waits creates no clients
+		return internalserving.PlanOf(f.operator, internalserving.ForRenewal)
+	case slices.Contains(running, f.phase):
+		return internalserving.PlanOf(f.operator, internalserving.ForInstallation)
 	}
-	s := services{isObserved: true, apis: apiservice.Source{Operator: f.operator}, webhooks: webhook.Source{Operator: f.operator}}
-	if !slices.Contains(running, f.phase) && !renews {
-		return s
-	}
-	clients := append(s.webhooks.Clients(), apiservice.Clients(f.csv, f.in.APIServices.Items)...)
-	if renews { // a version that waits creates no clients, so it does not wait for missing ones
-		clients = slices.DeleteFunc(clients, func(c backend.Client) bool { return c.Missing })
-	}
-	s.certificates = backend.Of(backend.Source{Operator: f.operator, Clients: clients})
-	s.webhooks.Backends, s.apis.Backends = s.certificates, s.certificates
-	s.apis.Memory = s.certificates.Memory
-	return s
+	return internalserving.PlanOf(f.operator, internalserving.ForChecks)
 }
 
 // deployments returns the Deployments of the operator. They mount the certificates.
 func (f *facts) deployments() deployment.Source {
 	return deployment.Source{Operator: f.operator, Mount: func(name string, spec *appsv1.DeploymentSpec) bool {
-		if !isCalled(f.csv) || !slices.Contains(backend.Names(f.csv), name) {
+		if !isCalled(f.csv) || !slices.Contains(internalserving.DeploymentNames(f.csv), name) {
 			return true
 		}
-		f.services.certificates.Mount(name, spec)
-		return f.services.certificates.Ready(name)
+		f.services.Certificates.Mount(name, spec)
+		return f.services.Certificates.Ready(name)
 	}}
 }
 
@@ -88,8 +72,8 @@ func keptDiagnostics(f *facts) []olmcore.Diagnostic {
 	if f.isLeaving() {
 		return nil
 	}
-	diagnostics := f.services.webhooks.Diagnostics()
-	for _, why := range apiservice.Shared(f.services.apis) {
+	diagnostics := f.services.Clients.Diagnostics()
+	for _, why := range internalserving.Shared(f.services.Clients) {
 		shared := olmcore.Diagnose(olmcore.Warning, ReasonAPIGroupShared, olmcore.RefOf(f.csv), ownedAPIServicesPath, "%s", why)
 		diagnostics = append(diagnostics, shared)
 	}
@@ -99,16 +83,8 @@ func keptDiagnostics(f *facts) []olmcore.Diagnostic {
 // ownedAPIServicesPath is the field that describes the owned APIServices.
 const ownedAPIServicesPath = "spec.apiservicedefinitions.owned"
 
-// trust returns the actions that keep existing webhooks and APIServices trusting the certificates of the operator.
-func (s services) trust() []olmcore.Action {
-	if !s.isObserved {
-		return nil
-	}
-	return slices.Concat(s.apis.Trust(), s.webhooks.Trust())
-}
-
 // needsRepair reports whether a Succeeded CSV would be installed again because of its certificates or APIServices.
-func (s services) needsRepair() bool {
-	problem, _ := s.apis.Issue()
-	return s.certificates.Renew != "" || problem != ""
+func needsRepair(f *facts) bool {
+	problem, _ := f.services.Clients.Issue()
+	return f.services.Certificates.Renew != "" || problem != ""
 }

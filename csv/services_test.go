@@ -25,7 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/scenario"
@@ -79,8 +79,14 @@ var faults = map[string]func(in *csv.Input){
 		})
 		changed(&in.Deployments, func(d *appsv1.Deployment) { d.Status.UnavailableReplicas = 1 })
 		in.Serving.Pods = olmcore.Found(&corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p", Labels: map[string]string{"app": "cool"}, CreationTimestamp: metav1.NewTime(in.Now)},
-			Status:     corev1.PodStatus{Phase: corev1.PodPending},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace:         "ns",
+				Name:              "p",
+				UID:               "p",
+				Labels:            map[string]string{"app": "cool"},
+				CreationTimestamp: metav1.NewTime(in.Now),
+			},
+			Status: corev1.PodStatus{Phase: corev1.PodPending},
 		})
 	},
 	"the ServiceAccounts are not read": func(in *csv.Input) { unread(&in.ServiceAccounts) },
@@ -94,8 +100,8 @@ var faults = map[string]func(in *csv.Input){
 		changed(&in.Serving.Secrets, func(s *corev1.Secret) { s.Data["tls.crt"] = []byte("x") })
 	},
 	"the authority is invalid":     func(in *csv.Input) { changed(&in.Serving.Secrets, func(s *corev1.Secret) { s.Data["olmCAKey"] = nil }) },
-	"the certificate expires soon": func(in *csv.Input) { in.Now = in.Now.Add(certificate.Validity - time.Hour) },
-	"the certificate has expired":  func(in *csv.Input) { in.Now = in.Now.Add(certificate.Validity + time.Hour) },
+	"the certificate expires soon": func(in *csv.Input) { in.Now = in.Now.Add(serving.Validity - time.Hour) },
+	"the certificate has expired":  func(in *csv.Input) { in.Now = in.Now.Add(serving.Validity + time.Hour) },
 	"a webhook is gone":            func(in *csv.Input) { in.Serving.ValidatingWebhookConfigurations.Items = nil },
 	"all webhooks are gone": func(in *csv.Input) {
 		in.Serving.ValidatingWebhookConfigurations.Items, in.Serving.MutatingWebhookConfigurations.Items = nil, nil
@@ -137,10 +143,10 @@ var faults = map[string]func(in *csv.Input){
 		c.Spec.WebhookDefinitions, c.Spec.APIServiceDefinitions.Owned = nil, nil
 		in.ClusterServiceVersion = c
 	},
-	"a certificate is issued that is not needed": func(in *csv.Input) { in.Issued = []certificate.Issued{{Deployment: "cool"}} },
+	"a certificate is issued that is not needed": func(in *csv.Input) { in.Issued = []serving.Issued{{Deployment: "cool"}} },
 	"an invalid certificate is issued": func(in *csv.Input) {
 		in.Serving.Secrets.Items = nil
-		in.Issued = []certificate.Issued{{Deployment: "cool", Certificate: certificate.Certificate{CertPEM: []byte("x")}}}
+		in.Issued = []serving.Issued{{Deployment: "cool", Certificate: serving.Certificate{CertPEM: []byte("x")}}}
 	},
 }
 
@@ -162,7 +168,10 @@ func TestProblemsOfWebhooksAndAPIServices(t *testing.T) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = new(metav1.NewTime(in.Now))
 			faults[name](&in)
 			a := assess(t, in)
-			got = append(got, name+": "+string(phase)+" -> "+string(a.Phase)+"/"+string(a.Reason)+" "+a.Message+" ["+a.Rule+"] "+a.RequeueAfter.String())
+			got = append(
+				got,
+				name+": "+string(phase)+" -> "+string(a.Phase)+"/"+string(a.Reason)+" "+a.Message+" ["+a.Rule+"] "+a.RequeueAfter.String(),
+			)
 		}
 	}
 	const file = "testdata/called.golden"
@@ -192,7 +201,7 @@ func spoiled(t *rapid.T, in csv.Input) csv.Input {
 func TestInspectedMemoryChangesNoDecision(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	well := calledIn(t, cluster)
-	times := []time.Duration{0, time.Second, certificate.Validity - certificate.RenewBefore, certificate.Validity}
+	times := []time.Duration{0, time.Second, serving.Validity - serving.RenewBefore, serving.Validity}
 	recalled := 0
 	rapid.Check(t, func(t *rapid.T) {
 		earlier, in := spoiled(t, well), spoiled(t, well)
@@ -218,7 +227,10 @@ func TestLawsWithProblemsOfWebhooksAndAPIServices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := spoiled(t, well)
 		// Not shift-invariant: certificates tell the time.
-		require.NoError(t, errors.Join(invariant.Deterministic(reconcile, in), invariant.Pure(reconcile, in), invariant.DeadlineSound(reconcile, in)))
+		require.NoError(
+			t,
+			errors.Join(invariant.Deterministic(reconcile, in), invariant.Pure(reconcile, in), invariant.DeadlineSound(reconcile, in)),
+		)
 		require.NoError(t, invariant.CheckpointSound(csv.Reconcile, in))
 		require.NoError(t, errors.Join(invariant.Separate(reconciled(t, in).Result), invariant.Recordable(reconciled(t, in).Result)))
 	})

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/model"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 )
 
 // first returns the first problem that check finds in a list, or an empty string if there is none.
@@ -45,7 +45,7 @@ func specError(c *version) string {
 		first(spec.DeploymentSpecs, func(i int, d *v1alpha1.StrategyDeploymentSpec) string { return deploymentError(i, d, seen) }),
 		first(spec.Permissions, noAccount("permissions")),
 		first(spec.ClusterPermissions, noAccount("clusterPermissions")),
-		apiservice.Problem(c),
+		internalserving.ProblemOfAPIServices(c),
 	)
 }
 

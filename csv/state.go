@@ -9,9 +9,9 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/internal/ruletable"
 	"github.com/olmcore/olm/olmcore"
@@ -148,7 +148,7 @@ type decision struct {
 	actions     []olmcore.Action
 	diagnostics []olmcore.Diagnostic
 	// requests contains requests for certificates.
-	requests []certificate.Request
+	requests []serving.Request
 	// requeueAfter is the time until the decision may change without an event. 0 means never.
 	requeueAfter time.Duration
 	// attempts contains the writes of the installation, which the next call needs.

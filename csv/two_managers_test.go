@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -53,7 +53,7 @@ func TestMessageOfTheLatestFailureIsKept(t *testing.T) {
 func TestRenewalWaitsForTheSlowestClock(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	well := calledIn(t, cluster)
-	due := well.Now.Add(certificate.Validity - certificate.RenewBefore)
+	due := well.Now.Add(serving.Validity - serving.RenewBefore)
 	at := func(clock time.Time, phase v1alpha1.ClusterServiceVersionPhase) csv.Outcome {
 		in := well
 		in.Now, in.ClusterServiceVersion = clock, well.ClusterServiceVersion.DeepCopy()

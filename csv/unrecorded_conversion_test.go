@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
@@ -100,7 +100,7 @@ func TestConversionSetByOLMIsKept(t *testing.T) {
 	require.Len(t, reported, 1)
 	require.Equal(t, csv.ReasonConversionKept, reported[0].Reason)
 
-	cluster.Advance(certificate.Validity - time.Hour)
+	cluster.Advance(serving.Validity - time.Hour)
 	require.NoError(t, driver.RunFor(t.Context(), time.Hour))
 	at, _, message := statusOf(cluster)
 	require.Equal(t, succeeded, at, message)

@@ -20,7 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/internal/csvtest"
@@ -212,7 +212,7 @@ func TestCertificatesAreNotRenewedFromIncompleteLists(t *testing.T) {
 	create(t, cluster, waitingSuccessor())
 	require.NoError(t, driver.RunFor(context.Background(), 10*time.Minute))
 	due := calledIn(t, cluster)
-	due.Now = due.Now.Add(certificate.Validity - time.Hour)
+	due.Now = due.Now.Add(serving.Validity - time.Hour)
 	require.Len(t, reconciled(t, due).Certificates, 1)
 	for name, change := range map[string]func(in *csv.Input){
 		"OperatorGroups":                func(in *csv.Input) { unread(&in.OperatorGroups) },
@@ -251,7 +251,7 @@ func TestRenewalThatCannotEndIsNotRepeatedAtOnce(t *testing.T) {
 		}
 		return nil
 	}
-	cluster.Advance(certificate.Validity - certificate.RenewBefore)
+	cluster.Advance(serving.Validity - serving.RenewBefore)
 	require.NoError(t, driver.RunFor(context.Background(), 10*time.Minute))
 	in := calledIn(t, cluster)
 	require.NotEmpty(t, in.Serving.Secrets.Items[0].Data["next.tls.crt"])
@@ -273,7 +273,7 @@ func refuseDeployment(cluster *fake.Cluster, verb olmcore.Verb, name string) {
 func servesFor(t *testing.T, cluster *fake.Cluster, driver *fake.Driver) {
 	t.Helper()
 	for range 2 {
-		cluster.Advance(certificate.Validity - 2*certificate.RenewBefore)
+		cluster.Advance(serving.Validity - 2*serving.RenewBefore)
 		for range 9 {
 			cluster.Advance(4 * time.Hour)
 			require.NoError(t, driver.RunFor(context.Background(), 5*time.Minute))
@@ -400,8 +400,8 @@ func (w *upgrade) renewAt() time.Time {
 		if s == nil {
 			continue
 		}
-		hosts := certificate.Hosts(strings.TrimSuffix(name, "-cert"), "ns")
-		at := (*certificate.Memory)(nil).Next().Inspect(certificate.FromData(s.Data), hosts, w.cluster.Now()).RenewAt
+		hosts := serving.Hosts(strings.TrimSuffix(name, "-cert"), "ns")
+		at := (*serving.Memory)(nil).Next().Inspect(serving.FromData(s.Data), hosts, w.cluster.Now()).RenewAt
 		if first.IsZero() || at.Before(first) {
 			first = at
 		}

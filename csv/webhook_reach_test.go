@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
@@ -141,7 +141,7 @@ func TestWebhookInstalledByOLMKeepsItsRules(t *testing.T) {
 	require.Equal(t, csv.ReasonWebhookRulesKept, reported[0].Reason)
 	require.Contains(t, reported[0].Message, "MutatingWebhookConfiguration mutate.example.com-x7k2p (clusterroles of API groups")
 
-	cluster.Advance(certificate.Validity - time.Hour)
+	cluster.Advance(serving.Validity - time.Hour)
 	require.NoError(t, driver.RunFor(t.Context(), time.Hour))
 	at, _, message := statusOf(cluster)
 	require.Equal(t, succeeded, at, message)

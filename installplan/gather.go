@@ -24,7 +24,6 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/internal/apigroup"
@@ -131,12 +130,12 @@ func (g *gatherer) relatedPlans() olmcore.Observed[*v1alpha1.InstallPlan] {
 // subscriptions reads the Subscriptions of the namespace. If the Reader keeps an index, it reads only those that are
 // related to the plan.
 func (g *gatherer) subscriptions() {
-	keeper, ok := g.r.(olmcore.Indexer)
+	indexed, ok := g.r.(olmcore.IndexedReader)
 	if !ok {
 		g.in.Subscriptions = olmcore.Found(list[*v1alpha1.Subscription](g, g.plan.Namespace)...)
 		return
 	}
-	kept, _ := keeper.Index(olmcore.GVKOf(&v1alpha1.Subscription{}), g.plan.Namespace, "installplan", func() any {
+	kept, _ := indexed.Index(olmcore.GVKOf(&v1alpha1.Subscription{}), g.plan.Namespace, "installplan", func() any {
 		all, err := olmcore.List[*v1alpha1.Subscription](g.ctx, g.r, g.plan.Namespace, nil)
 		if err != nil {
 			g.err = cmp.Or(g.err, err)
@@ -221,8 +220,8 @@ func (g *gatherer) definitions() {
 		switch {
 		case s == nil:
 		case s.Resource.Kind == kinds.CRD:
-			names.Insert(s.Resource.Name, manifest.NameOf(s))
-		case kinds.IsSupported(g.in.Config.SupportedKinds, s.Resource.Kind) && manifest.NeedsDefinition(s):
+			names.Insert(s.Resource.Name, bundle.NameOfStep(s))
+		case kinds.IsSupported(g.in.Config.SupportedKinds, s.Resource.Kind) && bundle.NeedsDefinition(s):
 			kindNames.Insert(s.Resource.Kind)
 		}
 	}
@@ -271,7 +270,7 @@ func addsToGroups(in *Input) bool {
 }
 
 // nameOf returns the name of the object of a step. The name in the manifest takes precedence, as in package step.
-func nameOf(s *v1alpha1.Step) string { return cmp.Or(manifest.NameOf(s), s.Resource.Name) }
+func nameOf(s *v1alpha1.Step) string { return cmp.Or(bundle.NameOfStep(s), s.Resource.Name) }
 
 // alongside reads the ClusterServiceVersions of other namespaces that definitions record, and the plans that will
 // create them.
@@ -310,7 +309,7 @@ func (g *gatherer) object(s *v1alpha1.Step) {
 		definitions := g.in.CustomResourceDefinitions.Items
 		api := kinds.LookUp(gvk, definitions)
 		if !api.Kind {
-			gvk = manifest.GVKOf(s)
+			gvk = bundle.GVKOfStep(s)
 			api = kinds.LookUp(gvk, definitions)
 		}
 		if !api.Kind || !kinds.IsSupported(g.in.Config.SupportedKinds, gvk.Kind) {
@@ -327,7 +326,7 @@ func (g *gatherer) object(s *v1alpha1.Step) {
 	}
 	if s.Resource.Kind == kinds.PullSecret {
 		g.pullSecret(s.Resource.Name)
-	} else if name := manifest.NameOf(s); name != "" {
+	} else if name := bundle.NameOfStep(s); name != "" {
 		g.exists(gvk, namespace, name)
 	}
 }
@@ -375,7 +374,7 @@ func namedVersions(in *Input) (names sets.Set[string], all bool) {
 		names.Insert(ownersIn(s)...)
 		switch s.Resource.Kind {
 		case kinds.CSV:
-			names.Insert(s.Resource.Name, manifest.NameOf(s))
+			names.Insert(s.Resource.Name, bundle.NameOfStep(s))
 			all = all || !slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Resource.Name)
 		case kinds.CRD:
 			all = all || strings.Contains(s.Resource.Manifest, step.AlongsidePrefix)
@@ -397,11 +396,11 @@ func namedVersions(in *Input) (names sets.Set[string], all bool) {
 // ownersIn returns the names of the ClusterServiceVersions that the manifest of a step names as owners.
 func ownersIn(s *v1alpha1.Step) (names []string) {
 	text := s.Resource.Manifest
-	_, isReference := manifest.ParseRef(text)
+	_, isReference := bundle.ParseReference(text)
 	if isReference || !strings.Contains(text, "ownerReferences") {
 		return nil
 	}
-	m, err := manifest.Parse(text)
+	m, err := bundle.ParseManifest(text)
 	if err != nil {
 		return nil
 	}

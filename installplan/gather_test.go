@@ -170,7 +170,7 @@ func TestGatherReadsOnlyVersionsThatMayCount(t *testing.T) {
 
 // keeper is a Reader that keeps indexes.
 type keeper struct {
-	*olmcore.Snapshot
+	olmcore.IndexedReader
 	kept map[string]any
 }
 
@@ -188,7 +188,7 @@ func TestReconcileDecidesTheSameWithAnIndex(t *testing.T) {
 		objects, others := DrawRelations(t)
 		snapshot, err := olmcore.NewSnapshot(append(objects, others...), olmcore.Everything)
 		require.NoError(t, err)
-		indexed := keeper{snapshot, map[string]any{}}
+		indexed := keeper{olmcore.Indexed(snapshot), map[string]any{}}
 		for _, name := range []string{"p0", "p1"} {
 			decide := func(r olmcore.Reader) (olmcore.Result, int) {
 				in, err := installplan.Gather(t.Context(), r, types.NamespacedName{Namespace: "ns", Name: name}, installplan.Config{})

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/internal/checkpoint"
 	"github.com/olmcore/olm/internal/inputs"
@@ -190,7 +189,7 @@ func sameVerdicts(a, b olmcore.Observed[ResourceVerdict]) bool {
 // isComplete reports whether the plan is Complete and stays so. Then the decision depends only on its relations.
 func (in *Input) isComplete() bool {
 	plan := in.InstallPlan
-	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete && plan.DeletionTimestamp == nil && !input.Terminating(in.Namespace)
+	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete && plan.DeletionTimestamp == nil && !inputs.Terminating(in.Namespace)
 }
 
 // validate returns an *olmcore.InputError if the Input breaks its contract.

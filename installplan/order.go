@@ -7,8 +7,8 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -31,7 +31,7 @@ func (in *Input) mayStart() bool {
 func (in *Input) looksAtSteps() bool {
 	plan := in.InstallPlan
 	switch {
-	case plan.DeletionTimestamp != nil, input.Terminating(in.Namespace), len(plan.Status.Plan)+len(plan.Status.BundleLookups) == 0:
+	case plan.DeletionTimestamp != nil, inputs.Terminating(in.Namespace), len(plan.Status.Plan)+len(plan.Status.BundleLookups) == 0:
 		return false
 	case plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed:
 		return in.isRetried()

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
-	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/internal/ruletable"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -145,7 +145,7 @@ func cleanUp(f *facts) decision {
 		return d
 	}
 	marked, bundles := relation.Marked(f.plan, f.in.Subscriptions.Items), f.in.unusedBundles()
-	if input.Terminating(f.in.Namespace) {
+	if inputs.Terminating(f.in.Namespace) {
 		marked, bundles = nil, nil // package sweep finds bundles outside of the namespace
 	}
 	left := f.plan.DeletionTimestamp.Add(cleanupGrace).Sub(f.in.Now)
@@ -238,7 +238,7 @@ func (f *facts) cleanupActions(marked []*v1alpha1.Subscription, bundles []*corev
 
 // isNamespaceTerminating reports whether the namespace of the plan is being deleted, so that nothing is installed
 // there.
-func isNamespaceTerminating(f *facts) bool { return input.Terminating(f.in.Namespace) }
+func isNamespaceTerminating(f *facts) bool { return inputs.Terminating(f.in.Namespace) }
 
 func releaseForNamespace(f *facts) decision {
 	d := f.stay()

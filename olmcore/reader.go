@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -154,55 +156,12 @@ func Require[T Object](ctx context.Context, r Reader, namespace, name string) (o
 	return object, err
 }
 
-// MetadataLister is what a Reader may be besides: it lists objects, of which nothing but the metadata is asked for, at
-// less cost than List does. An object of which it has no more is a *metav1.PartialObjectMetadata; others are what List
-// returns.
-type MetadataLister interface {
-	ListMetadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error)
-}
-
-// ObserveMetadata is ObserveKind for callers who look at nothing but the metadata: it may be all there is of an object.
-func ObserveMetadata(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) (Observed[Object], error) {
-	if lister, ok := r.(MetadataLister); ok {
-		return observed(lister.ListMetadata(ctx, gvk, namespace, selector))
-	}
-	return ObserveKind(ctx, r, gvk, namespace, selector)
-}
-
-// Indexer is what a Reader may be besides: it keeps an index that a Gather made of the objects of a kind in a
-// namespace, "" for all, so that all calls share it until one of these objects changes. Without it a Gather goes
-// through the list.
-type Indexer interface {
-	// Index returns the value that was kept for a key, a pointer or a map; the first time, and after a change of one of
-	// these objects, it is what build returns. It is not changed afterwards. nil is not kept: what was read was an error.
-	Index(gvk schema.GroupVersionKind, namespace, key string, build func() any) any
-}
-
-// Term is what an object is looked up by: a word that says what the value is of it.
-type Term struct{ Of, Value string }
-
-// Lookup is a way of looking up the objects of a kind in a namespace, "" for all: by the terms that each has. All with
-// one Key have the same TermsOf.
-type Lookup struct {
-	Kind           schema.GroupVersionKind
-	Namespace, Key string
-	TermsOf        func(o Object, add func(Term))
-}
-
-// Finder is what a Reader may be besides: it keeps an index of objects by their terms, and takes in each change of one.
-// Without it all of them are gone through.
-type Finder interface {
-	// Find returns the objects that have one of the terms, sorted by namespace and name. The error is that of r, the
-	// Reader.
-	Find(ctx context.Context, r Reader, l Lookup, terms ...Term) ([]Object, error)
-}
-
-// Concern says which objects of type T a change concerns.
-type Concern[T any] struct {
-	// Is tells them from the others.
-	Is func(T) bool
-	// Terms narrow down who is to be asked: each of them has one of these. nil: everyone is to be asked.
-	Terms []Term
+// ObserveMetadata is ObserveKind for callers that need only the metadata of the objects. An object of which the Reader
+// has no more is a *metav1.PartialObjectMetadata.
+func ObserveMetadata(
+	ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace string, selector labels.Selector,
+) (Observed[Object], error) {
+	return observed(Indexed(r).ListMetadata(ctx, gvk, namespace, selector))
 }
 
 func typed[T Object](o Object) (T, error) {
@@ -211,4 +170,96 @@ func typed[T Object](o Object) (T, error) {
 		return object, fmt.Errorf("read %s: got %T, want %T", KeyOf(o), o, object)
 	}
 	return object, nil
+}
+
+// IndexedReader is an optional interface of a Reader that keeps indexes of its objects. Gather functions share these
+// indexes, so their cost does not depend on the number of objects. Without it, a Gather function reads the whole list.
+type IndexedReader interface {
+	Reader
+	// Index returns the value that is kept under a key for the objects of a kind in a namespace. An empty namespace means
+	// all namespaces. If no value is kept, or one of the objects changed since, the value is the result of build: a
+	// pointer or a map that is not changed afterwards. A nil result is not kept.
+	Index(gvk schema.GroupVersionKind, namespace, key string, build func() any) any
+	// Find returns the objects that have one of the terms, sorted by namespace and name. It reads objects from r, which is
+	// the IndexedReader itself or a Reader that wraps it. Any error is an error of r.
+	Find(ctx context.Context, r Reader, l Lookup, terms ...Term) ([]Object, error)
+	// ListMetadata is List for callers that need only the metadata of the objects. An object of which the Reader has no
+	// more is a *metav1.PartialObjectMetadata.
+	ListMetadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error)
+}
+
+// Term is a value by which an index finds objects. Of is the kind of the value.
+type Term struct{ Of, Value string }
+
+// Lookup is an index of the objects of a kind in a namespace. An empty Namespace means all namespaces. TermsOf calls
+// add with each Term of an object. Lookups with the same Kind, Namespace and Key must have the same TermsOf.
+type Lookup struct {
+	Kind           schema.GroupVersionKind
+	Namespace, Key string
+	TermsOf        func(o Object, add func(Term))
+}
+
+// Indexed returns r if it is an IndexedReader. Otherwise it returns an IndexedReader that reads each list once, and
+// keeps its indexes although objects may change. So the result may be used for one call of a Gather function only.
+func Indexed(r Reader) IndexedReader {
+	if indexed, ok := r.(IndexedReader); ok {
+		return indexed
+	}
+	return &listed{Reader: r, indexes: map[listKey]any{}}
+}
+
+// listed is an IndexedReader for a Reader without indexes.
+type listed struct {
+	Reader
+	indexes map[listKey]any
+}
+
+// listKey identifies an index.
+type listKey struct {
+	gvk            schema.GroupVersionKind
+	namespace, key string
+}
+
+// Index implements IndexedReader.
+func (x *listed) Index(gvk schema.GroupVersionKind, namespace, key string, build func() any) any {
+	k := listKey{gvk, namespace, key}
+	if x.indexes[k] == nil {
+		x.indexes[k] = build()
+	}
+	return x.indexes[k]
+}
+
+// listIndex is an index of a list. err is the error of the read.
+type listIndex struct {
+	objects []Object
+	byTerm  map[Term][]int // positions in objects
+	err     error
+}
+
+// Find implements IndexedReader.
+func (x *listed) Find(ctx context.Context, _ Reader, l Lookup, terms ...Term) ([]Object, error) {
+	index := x.Index(l.Kind, l.Namespace, l.Key, func() any {
+		index := &listIndex{byTerm: map[Term][]int{}}
+		index.objects, index.err = ListKind(ctx, x.Reader, l.Kind, l.Namespace, nil)
+		for i, o := range index.objects {
+			l.TermsOf(o, func(term Term) { index.byTerm[term] = append(index.byTerm[term], i) })
+		}
+		return index
+	}).(*listIndex)
+	positions := map[int]bool{}
+	for _, term := range terms {
+		for _, i := range index.byTerm[term] {
+			positions[i] = true
+		}
+	}
+	var found []Object
+	for _, i := range slices.Sorted(maps.Keys(positions)) {
+		found = append(found, index.objects[i])
+	}
+	return found, index.err
+}
+
+// ListMetadata implements IndexedReader.
+func (x *listed) ListMetadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error) {
+	return ListKind(ctx, x.Reader, gvk, namespace, selector)
 }

@@ -17,7 +17,7 @@ import (
 	"math/big"
 	"time"
 
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -27,7 +27,12 @@ const organization = "Red Hat, Inc."
 type Issuer struct{}
 
 // Issue implements controllers.Issuer. It needs no Reader and no second call.
-func (Issuer) Issue(_ context.Context, _ olmcore.Reader, requests []certificate.Request, _ time.Time) ([]certificate.Issued, olmcore.Result, error) {
+func (Issuer) Issue(
+	_ context.Context,
+	_ olmcore.Reader,
+	requests []serving.Request,
+	_ time.Time,
+) ([]serving.Issued, olmcore.Result, error) {
 	issued, err := Sign(requests, func(string) (*ecdsa.PrivateKey, error) {
 		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	})
@@ -39,7 +44,7 @@ func (Issuer) Issue(_ context.Context, _ olmcore.Reader, requests []certificate.
 // a request from which no certificate can be made.
 //
 // Source: operator-lifecycle-manager pkg/controller/certs.
-func Sign(requests []certificate.Request, key func(deployment string) (*ecdsa.PrivateKey, error)) ([]certificate.Issued, error) {
+func Sign(requests []serving.Request, key func(deployment string) (*ecdsa.PrivateKey, error)) ([]serving.Issued, error) {
 	if len(requests) == 0 {
 		return nil, nil
 	}
@@ -51,7 +56,7 @@ func Sign(requests []certificate.Request, key func(deployment string) (*ecdsa.Pr
 	if err != nil {
 		return nil, err
 	}
-	var issued []certificate.Issued
+	var issued []serving.Issued
 	for _, r := range requests {
 		leafKey, err := key(r.Deployment)
 		if err != nil {
@@ -61,13 +66,13 @@ func Sign(requests []certificate.Request, key func(deployment string) (*ecdsa.Pr
 		if err != nil {
 			return nil, fmt.Errorf("certificate of deployment %s/%s: %w", r.Namespace, r.Deployment, err)
 		}
-		issued = append(issued, certificate.Issued{Deployment: r.Deployment, Certificate: c})
+		issued = append(issued, serving.Issued{Deployment: r.Deployment, Certificate: c})
 	}
 	return issued, nil
 }
 
 // authorityOf makes the certificate of an authority that is valid as long as all requests.
-func authorityOf(key *ecdsa.PrivateKey, requests []certificate.Request) (*x509.Certificate, error) {
+func authorityOf(key *ecdsa.PrivateKey, requests []serving.Request) (*x509.Certificate, error) {
 	serial, err := serialOf(key)
 	if err != nil {
 		return nil, err
@@ -93,7 +98,12 @@ func authorityOf(key *ecdsa.PrivateKey, requests []certificate.Request) (*x509.C
 	return x509.ParseCertificate(der)
 }
 
-func leafOf(key *ecdsa.PrivateKey, authority *x509.Certificate, authorityKey *ecdsa.PrivateKey, r certificate.Request) (c certificate.Certificate, err error) {
+func leafOf(
+	key *ecdsa.PrivateKey,
+	authority *x509.Certificate,
+	authorityKey *ecdsa.PrivateKey,
+	r serving.Request,
+) (c serving.Certificate, err error) {
 	if len(r.Hosts) == 0 {
 		return c, fmt.Errorf("the request names no hosts")
 	}
@@ -118,7 +128,7 @@ func leafOf(key *ecdsa.PrivateKey, authority *x509.Certificate, authorityKey *ec
 	if err != nil {
 		return c, err
 	}
-	return certificate.Certificate{
+	return serving.Certificate{
 		CAPEM:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw}),
 		CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		KeyPEM:  pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}),

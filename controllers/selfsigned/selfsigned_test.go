@@ -15,17 +15,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/olmcore/olm/controllers/selfsigned"
-	"github.com/olmcore/olm/csv/certificate"
-	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/csv/serving"
+	"github.com/olmcore/olm/fake/olm"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func request(deployment string) certificate.Request {
+func request(deployment string) serving.Request {
 	service := deployment + "-service"
-	return certificate.Request{
-		Deployment: deployment, Namespace: "ns", Service: service, Hosts: certificate.Hosts(service, "ns"),
-		NotBefore: now, NotAfter: now.Add(certificate.Validity),
+	return serving.Request{
+		Deployment: deployment, Namespace: "ns", Service: service, Hosts: serving.Hosts(service, "ns"),
+		NotBefore: now, NotAfter: now.Add(serving.Validity),
 	}
 }
 
@@ -40,7 +40,7 @@ func parse(t *testing.T, data []byte) *x509.Certificate {
 }
 
 func TestCertificatesAreAsOLMMakesThem(t *testing.T) {
-	requests := []certificate.Request{request("a"), request("b")}
+	requests := []serving.Request{request("a"), request("b")}
 	issued, result, err := selfsigned.Issuer{}.Issue(t.Context(), nil, requests, now)
 	require.NoError(t, err)
 	require.True(t, result.Empty())
@@ -48,7 +48,7 @@ func TestCertificatesAreAsOLMMakesThem(t *testing.T) {
 	require.Equal(t, issued[0].CAPEM, issued[1].CAPEM, "one authority for a call")
 	for i, r := range requests {
 		require.Equal(t, r.Deployment, issued[i].Deployment)
-		require.Empty(t, certificate.Inspect(issued[i].Certificate, r.Hosts, now).Problem)
+		require.Empty(t, serving.Inspect(issued[i].Certificate, r.Hosts, now).Problem)
 		leaf, authority := parse(t, issued[i].CertPEM), parse(t, issued[i].CAPEM)
 		require.Equal(t, r.Hosts[0], leaf.Subject.CommonName)
 		require.Equal(t, []string{"Red Hat, Inc."}, leaf.Subject.Organization)
@@ -77,21 +77,21 @@ func TestNothingIsAskedFor(t *testing.T) {
 func TestARequestThatCannotBeAnswered(t *testing.T) {
 	r := request("a")
 	r.Hosts = nil
-	_, _, err := selfsigned.Issuer{}.Issue(t.Context(), nil, []certificate.Request{r}, now)
+	_, _, err := selfsigned.Issuer{}.Issue(t.Context(), nil, []serving.Request{r}, now)
 	require.EqualError(t, err, "certificate of deployment ns/a: the request names no hosts")
 }
 
 func TestLongNames(t *testing.T) {
 	r := request(strings.Repeat("a", 55))
-	issued, _, err := selfsigned.Issuer{}.Issue(t.Context(), nil, []certificate.Request{r}, now)
+	issued, _, err := selfsigned.Issuer{}.Issue(t.Context(), nil, []serving.Request{r}, now)
 	require.NoError(t, err)
-	require.Empty(t, certificate.Inspect(issued[0].Certificate, r.Hosts, now).Problem)
+	require.Empty(t, serving.Inspect(issued[0].Certificate, r.Hosts, now).Problem)
 }
 
 // TestTheFakeIssuerIsDeterministic: simulations and scenarios depend on it.
 func TestTheFakeIssuerIsDeterministic(t *testing.T) {
-	issue := func(seed string, requests ...certificate.Request) []certificate.Issued {
-		issued, _, err := fake.Issuer{Seed: seed}.Issue(t.Context(), nil, requests, now)
+	issue := func(seed string, requests ...serving.Request) []serving.Issued {
+		issued, _, err := olm.Issuer{Seed: seed}.Issue(t.Context(), nil, requests, now)
 		require.NoError(t, err)
 		return issued
 	}

@@ -38,7 +38,7 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 	in.Deletion = Deletion{
 		Namespaces: readNamespaces(reads, c, reach),
 		Peers: read.Only(
-			read.Indexed(reads, metav1.NamespaceAll, definitions(c.Spec.CustomResourceDefinitions.Owned), termsOf), usesCRDsOf(c),
+			read.Indexed(reads, metav1.NamespaceAll, model.CRDTerms(c.Spec.CustomResourceDefinitions.Owned), termsOf), usesCRDsOf(c),
 		),
 		Copies: read.Only(
 			read.List[*model.CSV](reads, metav1.NamespaceAll, labelled), func(o *model.CSV) bool { return isCopyOf(o, c) },
@@ -166,20 +166,13 @@ func readNamespaces(reads *read.Reads, c *model.CSV, reach model.Targets) olmcor
 }
 
 // termsOf adds the terms by which an original is found: the CRDs that it owns or requires.
-func termsOf(c *model.CSV, add func(read.Term)) {
+func termsOf(c *model.CSV, add func(olmcore.Term)) {
 	if c.IsCopied() {
 		return
 	}
-	for _, term := range definitions(slices.Concat(c.Spec.CustomResourceDefinitions.Owned, c.Spec.CustomResourceDefinitions.Required)) {
+	for _, term := range model.CRDTerms(slices.Concat(c.Spec.CustomResourceDefinitions.Owned, c.Spec.CustomResourceDefinitions.Required)) {
 		add(term)
 	}
-}
-
-func definitions(list []v1alpha1.CRDDescription) (terms []read.Term) {
-	for _, d := range list {
-		terms = append(terms, read.Term{Of: "definition", Value: d.Name})
-	}
-	return terms
 }
 
 // usesCRDsOf returns the test for other originals that own or require a CRD which c owns.

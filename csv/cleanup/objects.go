@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/csv/internal/read"
+	internalserving "github.com/olmcore/olm/csv/internal/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -223,7 +223,7 @@ func findConversions(f *facts) (all found) {
 			isKeptBy = func(p *model.CSV) bool { return model.OwnedCRDNames(p).Has(crd.Name) }
 		}
 		switch {
-		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !backend.IsConverted(f.c, crd):
+		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !internalserving.IsConverted(f.c, crd):
 		case !model.MayConvert(f.c, crd) && !f.wasLeft(model.Converters(crd)...):
 			all.skipped = append(all.skipped, skip(olmcore.RefOf(crd), "its conversion webhook is kept: "+notInstalledByThisCSV))
 		case !f.in.Peers.Complete:
@@ -231,7 +231,7 @@ func findConversions(f *facts) (all found) {
 		case !f.hasNeighbour(isKeptBy):
 			all.targets = append(all.targets, target{
 				ref: olmcore.RefOf(crd), why: "resetting conversion",
-				write: olmcore.UpdateOf(crd, backend.Unconverted(crd), olmcore.Cause{
+				write: olmcore.UpdateOf(crd, internalserving.Unconverted(crd), olmcore.Cause{
 					Reason: ReasonCleanup, Message: "the conversion webhook of CRD " + crd.Name + " is removed with ClusterServiceVersion " + f.c.Name,
 				}),
 			})
@@ -331,10 +331,10 @@ type servingBinding struct {
 // servingBindings returns the bindings that the Deployments of a ClusterServiceVersion can have.
 func servingBindings(c *model.CSV) (bindings []servingBinding) {
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		for _, name := range backend.DelegatorNames(d.Name, c.Namespace) {
+		for _, name := range internalserving.DelegatorNames(d.Name, c.Namespace) {
 			bindings = append(bindings, servingBinding{olmcore.Key{Group: rbacv1.GroupName, Kind: "ClusterRoleBinding", Name: name}, d.Name})
 		}
-		for _, name := range backend.ReaderNames(d.Name, c.Namespace) {
+		for _, name := range internalserving.ReaderNames(d.Name, c.Namespace) {
 			key := olmcore.Key{Group: rbacv1.GroupName, Kind: "RoleBinding", Namespace: metav1.NamespaceSystem, Name: name}
 			bindings = append(bindings, servingBinding{key, d.Name})
 		}
@@ -353,7 +353,7 @@ func isServingBinding(f *facts, o olmcore.Object) bool {
 		subjects = b.Subjects
 	}
 	_, hasOwner := olmcore.OwnerOf(o.GetLabels())
-	return backend.IsBindingOf(subjects, f.c.Namespace) && o.GetLabels()[olmcore.LabelManaged] == "true" &&
+	return internalserving.IsBindingOf(subjects, f.c.Namespace) && o.GetLabels()[olmcore.LabelManaged] == "true" &&
 		(!hasOwner || model.OwnerWithUID(f.c).Owns(o.GetLabels()) || f.wasLeftByLabel(o)) && !f.isYounger(o)
 }
 

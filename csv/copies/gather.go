@@ -84,3 +84,26 @@ func namedIn(
 	}
 	return read.In[*v1alpha1.ClusterServiceVersion](reads, names, key.Name)
 }
+
+// GatherConfig reads the Input of Reconcile. The caller sets Now and Checkpoint. Only the Name of key is used. If the
+// OLMConfig does not exist, apierrors.IsNotFound reports true for the error. If the Reader does not read a kind
+// (olmcore.ErrNotRead), the list of that kind is incomplete in the ConfigInput. GatherConfig returns the error of any
+// other failed read.
+func GatherConfig(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (ConfigInput, error) {
+	c, err := olmcore.Require[*operatorsv1.OLMConfig](ctx, r, "", key.Name)
+	if err != nil {
+		return ConfigInput{}, olmcore.Needed(err, "whether copies of operators are disabled")
+	}
+	in := ConfigInput{OLMConfig: c, Config: config}
+	if c.Name != model.OLMConfigName {
+		return in, nil
+	}
+	reads := read.From(ctx, r)
+	in.ClusterServiceVersions = read.List[*v1alpha1.ClusterServiceVersion](reads, metav1.NamespaceAll, nil)
+	in.OperatorGroups = read.List[*operatorsv1.OperatorGroup](reads, metav1.NamespaceAll, nil)
+	in.Namespaces = read.List[*corev1.Namespace](reads, metav1.NamespaceAll, nil)
+	if err := reads.Err(); err != nil {
+		return ConfigInput{}, err
+	}
+	return in, nil
+}

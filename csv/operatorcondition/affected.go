@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/csv/internal/model"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -29,11 +30,11 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	case *operatorsv2.OperatorCondition, *rbacv1.Role, *rbacv1.RoleBinding:
 		key = types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 	case *appsv1.Deployment:
-		owner, ok := olmcore.OwnerOf(o.Labels)
-		if !ok || owner.Kind != v1alpha1.ClusterServiceVersionKind || owner.Namespace != o.Namespace {
+		owner, labelled := model.LabelledOwner(o)
+		if !labelled || owner.Namespace != o.Namespace {
 			return nil
 		}
-		key = types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}
+		key = owner
 	}
 	if strings.TrimSpace(key.Namespace) == "" || key.Name == "" {
 		return nil

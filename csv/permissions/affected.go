@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/model"
@@ -54,9 +55,8 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 		return inNamespace(o.Name, "")
 	case *apiextensionsv1.CustomResourceDefinition:
 		keys := model.InstalledAlongside(o)
-		owner, ok := olmcore.OwnerOf(o.Labels)
-		if ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
-			keys = append(keys, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
+		if owner, labelled := model.LabelledOwner(o); labelled {
+			keys = append(keys, owner)
 		}
 		return keys
 	}
@@ -91,9 +91,8 @@ func affectedByBinding(b *rbacv1.ClusterRoleBinding) []types.NamespacedName {
 		return []types.NamespacedName{{}}
 	}
 	var keys []types.NamespacedName
-	owner, ok := olmcore.OwnerOf(b.Labels)
-	if ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
-		keys = append(keys, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
+	if owner, labelled := model.LabelledOwner(b); labelled {
+		keys = append(keys, owner)
 	}
 	for _, n := range namespaces {
 		keys = append(keys, types.NamespacedName{Namespace: n})
@@ -101,7 +100,7 @@ func affectedByBinding(b *rbacv1.ClusterRoleBinding) []types.NamespacedName {
 	return keys
 }
 
-// Terms calls add with each index term of a ClusterServiceVersion. If Concerned returns Terms for a change that affects
+// Terms calls add with each index term of a ClusterServiceVersion. If Concerned returns terms for a change that affects
 // the ClusterServiceVersion, they contain at least one of these terms.
 func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	if !isDecided(c) {
@@ -121,9 +120,7 @@ func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	}
 	for _, p := range c.Spec.InstallStrategy.StrategySpec.Permissions {
 		for _, rule := range p.Rules {
-			for term := range rbac.Terms(rule) {
-				add(term)
-			}
+			rbac.AddTerms(rule, add)
 		}
 	}
 }
@@ -160,17 +157,17 @@ func termsOfRole(name string) (terms []olmcore.Term) {
 
 // Concerned selects the ClusterServiceVersions that the change of an object from old to next affects. If Affected
 // returns a key for several ClusterServiceVersions, use Concerned to select among them. old is nil if the old object is
-// not known.
-func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
+// not known. isConcerned reports whether the change affects a ClusterServiceVersion. terms contains the index terms of
+// those that may be affected, see Terms. Nil means that all may be affected.
+func Concerned(old, next olmcore.Object) (isConcerned func(*v1alpha1.ClusterServiceVersion) bool, terms []olmcore.Term) {
 	concerns := func(*v1alpha1.ClusterServiceVersion, olmcore.Object) bool { return true }
 	switch next := next.(type) {
 	case *rbacv1.ClusterRole:
 		before, _ := old.(*rbacv1.ClusterRole)
-		touched := rbac.Changed(before, next).Touching()
-		if touched.Terms != nil {
-			of.Terms = slices.Concat(touched.Terms, termsOfRole(next.Name), model.OwnerTerms(old, next))
-		}
-		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool { return concernsRole(c, o, touched.Is) }
+		granted := rbac.Changed(before, next).Terms()
+		terms = slices.Concat(granted, termsOfRole(next.Name), ownersOfRoles(before, next))
+		touched := hasAnyTerm(granted)
+		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool { return concernsRole(c, o, touched) }
 	case *rbacv1.ClusterRoleBinding:
 		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
 			return model.OwnerOf(c).Owns(o.GetLabels()) || len(c.Spec.InstallStrategy.StrategySpec.Permissions) > 0
@@ -180,19 +177,18 @@ func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterSe
 		isSame := is && before.Annotations[AnnotationAllowed] == next.Annotations[AnnotationAllowed] && before.UID == next.UID
 		concerns = func(*v1alpha1.ClusterServiceVersion, olmcore.Object) bool { return !isSame }
 	case *apiregistrationv1.APIService:
-		of.Terms = []olmcore.Term{ofService(next.Name), ofGroup(next.Spec.Group)}
+		terms = []olmcore.Term{ofService(next.Name), ofGroup(next.Spec.Group)}
 		if before, is := old.(*apiregistrationv1.APIService); is {
-			of.Terms = append(of.Terms, ofGroup(before.Spec.Group))
+			terms = append(terms, ofGroup(before.Spec.Group))
 		}
 		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
 			service, is := o.(*apiregistrationv1.APIService)
 			return is && slices.ContainsFunc(providedAPIs(c), func(a providedAPI) bool { return a.isOfGroup(service) })
 		}
 	}
-	of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
+	return func(c *v1alpha1.ClusterServiceVersion) bool {
 		return isDecided(c) && (concerns(c, next) || old != nil && concerns(c, old))
-	}
-	return of
+	}, terms
 }
 
 // concernsRole reports whether a ClusterRole belongs to a ClusterServiceVersion, has a name that it needs, or has
@@ -212,6 +208,23 @@ func concernsRole(c *v1alpha1.ClusterServiceVersion, role olmcore.Object, touche
 	}
 	grants, _ := grantsOf(c)
 	return namesOf(grants).Has(role.GetName()) || slices.ContainsFunc(grants, func(g grant) bool { return touches(g.rules) })
+}
+
+// ownersOfRoles returns the index terms of the owners of two versions of a ClusterRole. before may be nil.
+func ownersOfRoles(before, next *rbacv1.ClusterRole) []olmcore.Term {
+	if before == nil {
+		return model.OwnerTerms(next)
+	}
+	return append(model.OwnerTerms(next), model.OwnerTerms(before)...)
+}
+
+// hasAnyTerm returns a function that reports whether a required rule has one of the index terms.
+func hasAnyTerm(terms []olmcore.Term) func(rbacv1.PolicyRule) bool {
+	wanted := sets.New(terms...)
+	return func(rule rbacv1.PolicyRule) (has bool) {
+		rbac.AddTerms(rule, func(term olmcore.Term) { has = has || wanted.Has(term) })
+		return has
+	}
 }
 
 // namePrefix is the number of characters of a CSV's name that the names of its Roles contain at least.

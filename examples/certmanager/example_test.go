@@ -9,7 +9,7 @@ import (
 	cmmeta "github.com/cert-manager/cert-manager/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/controllers"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/examples/certmanager"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -23,9 +23,9 @@ func ExampleIssuer() {
 	if err != nil {
 		panic(err)
 	}
-	_, result, err := options.Issuer.Issue(context.Background(), snapshot, []certificate.Request{{
-		Deployment: "operator", Namespace: "ops", Service: "webhook", Hosts: certificate.Hosts("webhook", "ops"),
-		NotBefore: start, NotAfter: start.Add(certificate.Validity),
+	_, result, err := options.Issuer.Issue(context.Background(), snapshot, []serving.Request{{
+		Deployment: "operator", Namespace: "ops", Service: "webhook", Hosts: serving.Hosts("webhook", "ops"),
+		NotBefore: start, NotAfter: start.Add(serving.Validity),
 	}}, start)
 	if err != nil {
 		panic(err)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -42,7 +42,12 @@ type Issuer struct {
 
 // Issue implements controllers.Issuer. The error names a Certificate or Issuer that is another's, what cert-manager
 // says of a Certificate that it cannot make, or that it is not installed.
-func (i Issuer) Issue(ctx context.Context, r olmcore.Reader, requests []certificate.Request, now time.Time) (issued []certificate.Issued, result olmcore.Result, err error) {
+func (i Issuer) Issue(
+	ctx context.Context,
+	r olmcore.Reader,
+	requests []serving.Request,
+	now time.Time,
+) (issued []serving.Issued, result olmcore.Result, err error) {
 	var failures []error
 	if i.Ref.Name == "" && len(requests) > 0 {
 		action, err := selfSigned(ctx, r, requests[0])
@@ -60,7 +65,7 @@ func (i Issuer) Issue(ctx context.Context, r olmcore.Reader, requests []certific
 		case found.IsEmpty():
 			result.Requeue(pace)
 		default:
-			issued = append(issued, certificate.Issued{Deployment: request.Deployment, Certificate: found})
+			issued = append(issued, serving.Issued{Deployment: request.Deployment, Certificate: found})
 		}
 	}
 	if len(issued)+len(result.Actions) > 0 {
@@ -73,8 +78,13 @@ func (i Issuer) Issue(ctx context.Context, r olmcore.Reader, requests []certific
 func Name(service string) string { return service + "-cert-manager" }
 
 // answer returns the certificate of a request once it is there, and until then what brings it about.
-func (i Issuer) answer(ctx context.Context, r olmcore.Reader, request certificate.Request, now time.Time) (certificate.Certificate, []olmcore.Action, error) {
-	var none certificate.Certificate
+func (i Issuer) answer(
+	ctx context.Context,
+	r olmcore.Reader,
+	request serving.Request,
+	now time.Time,
+) (serving.Certificate, []olmcore.Action, error) {
+	var none serving.Certificate
 	live, found, err := get[certmanagerv1.Certificate](ctx, r, certmanagerv1.CertificateKind, request.Namespace, Name(request.Service))
 	if err != nil {
 		return none, nil, err
@@ -97,18 +107,26 @@ func (i Issuer) answer(ctx context.Context, r olmcore.Reader, request certificat
 	if err != nil || secret == nil {
 		return none, nil, err
 	}
-	made := certificate.Certificate{CAPEM: secret.Data[cmmeta.TLSCAKey], CertPEM: secret.Data[corev1.TLSCertKey], KeyPEM: secret.Data[corev1.TLSPrivateKeyKey]}
-	if len(made.CAPEM) == 0 {
-		return none, nil, fmt.Errorf("%s %s gives no authority in ca.crt, which clients could trust", live.Spec.IssuerRef.Kind, live.Spec.IssuerRef.Name)
+	made := serving.Certificate{
+		CAPEM:   secret.Data[cmmeta.TLSCAKey],
+		CertPEM: secret.Data[corev1.TLSCertKey],
+		KeyPEM:  secret.Data[corev1.TLSPrivateKeyKey],
 	}
-	if certificate.Inspect(made, request.Hosts, now).Problem != "" {
+	if len(made.CAPEM) == 0 {
+		return none, nil, fmt.Errorf(
+			"%s %s gives no authority in ca.crt, which clients could trust",
+			live.Spec.IssuerRef.Kind,
+			live.Spec.IssuerRef.Name,
+		)
+	}
+	if serving.Inspect(made, request.Hosts, now).Problem != "" {
 		return none, nil, nil // cert-manager is about to replace it
 	}
 	return made, nil, nil
 }
 
 // certificateOf is the Certificate for a request, made from what is there.
-func (i Issuer) certificateOf(request certificate.Request, live *certmanagerv1.Certificate) *certmanagerv1.Certificate {
+func (i Issuer) certificateOf(request serving.Request, live *certmanagerv1.Certificate) *certmanagerv1.Certificate {
 	c := live.DeepCopy()
 	c.TypeMeta = metav1.TypeMeta{APIVersion: certmanagerv1.SchemeGroupVersion.String(), Kind: certmanagerv1.CertificateKind}
 	c.Name, c.Namespace = Name(request.Service), request.Namespace
@@ -116,13 +134,16 @@ func (i Issuer) certificateOf(request certificate.Request, live *certmanagerv1.C
 	c.Spec.SecretName = c.Name
 	c.Spec.DNSNames = request.Hosts
 	// Those of cert-manager begin when they are made.
-	c.Spec.Duration = &metav1.Duration{Duration: request.NotAfter.Sub(request.NotBefore) - certificate.Backdated}
+	c.Spec.Duration = &metav1.Duration{Duration: request.NotAfter.Sub(request.NotBefore) - serving.Backdated}
 	c.Spec.Usages = []certmanagerv1.KeyUsage{certmanagerv1.UsageDigitalSignature, certmanagerv1.UsageServerAuth}
 	c.Spec.PrivateKey = &certmanagerv1.CertificatePrivateKey{
 		Algorithm: certmanagerv1.ECDSAKeyAlgorithm, Size: 256, RotationPolicy: certmanagerv1.RotationPolicyAlways,
 	}
 	c.Spec.IssuerRef = cmmeta.IssuerReference{
-		Name: cmp.Or(i.Ref.Name, SelfSigned), Kind: cmp.Or(i.Ref.Kind, certmanagerv1.IssuerKind), Group: cmp.Or(i.Ref.Group, certmanagerv1.SchemeGroupVersion.Group),
+		Name: cmp.Or(
+			i.Ref.Name,
+			SelfSigned,
+		), Kind: cmp.Or(i.Ref.Kind, certmanagerv1.IssuerKind), Group: cmp.Or(i.Ref.Group, certmanagerv1.SchemeGroupVersion.Group),
 	}
 	return c
 }
@@ -136,7 +157,8 @@ func readiness(c *certmanagerv1.Certificate) (ready bool, problem error) {
 		case condition.Type == certmanagerv1.CertificateConditionReady:
 			ready = true
 		}
-		if condition.Type == certmanagerv1.CertificateConditionIssuing && condition.Status == cmmeta.ConditionFalse && condition.Reason == "Failed" {
+		if condition.Type == certmanagerv1.CertificateConditionIssuing && condition.Status == cmmeta.ConditionFalse &&
+			condition.Reason == "Failed" {
 			problem = fmt.Errorf("cert-manager cannot make certificate %s/%s: %s", c.Namespace, c.Name, condition.Message)
 		}
 	}
@@ -147,7 +169,7 @@ func readiness(c *certmanagerv1.Certificate) (ready bool, problem error) {
 }
 
 // selfSigned makes the Issuer of a namespace; no action when it is there, whoever made it.
-func selfSigned(ctx context.Context, r olmcore.Reader, request certificate.Request) ([]olmcore.Action, error) {
+func selfSigned(ctx context.Context, r olmcore.Reader, request serving.Request) ([]olmcore.Action, error) {
 	if _, found, err := get[certmanagerv1.Issuer](ctx, r, certmanagerv1.IssuerKind, request.Namespace, SelfSigned); err != nil || found {
 		return nil, err
 	}
@@ -165,7 +187,7 @@ func isOperators(c *certmanagerv1.Certificate) bool {
 }
 
 // own makes an object the ClusterServiceVersion's that asks, and no other's.
-func own(o *metav1.ObjectMeta, request certificate.Request) {
+func own(o *metav1.ObjectMeta, request serving.Request) {
 	isItsOwner := func(r metav1.OwnerReference) bool { return olmcore.SameOwnerReference(r, request.Owner) }
 	others := slices.DeleteFunc(slices.Clone(o.OwnerReferences), func(r metav1.OwnerReference) bool { return r.Kind == request.Owner.Kind })
 	if !slices.ContainsFunc(o.OwnerReferences, isItsOwner) || len(others)+1 != len(o.OwnerReferences) {
@@ -194,7 +216,7 @@ func get[T any](ctx context.Context, r olmcore.Reader, kind, namespace, name str
 	return object, true, runtime.DefaultUnstructuredConverter.FromUnstructured(m, object)
 }
 
-func create(o olmcore.Object, request certificate.Request) ([]olmcore.Action, error) {
+func create(o olmcore.Object, request serving.Request) ([]olmcore.Action, error) {
 	u, err := untyped(o)
 	if err != nil {
 		return nil, err
@@ -202,7 +224,7 @@ func create(o olmcore.Object, request certificate.Request) ([]olmcore.Action, er
 	return []olmcore.Action{olmcore.CreateOf(u, why(request))}, nil
 }
 
-func update(before, after olmcore.Object, request certificate.Request) ([]olmcore.Action, error) {
+func update(before, after olmcore.Object, request serving.Request) ([]olmcore.Action, error) {
 	from, err := untyped(before)
 	if err != nil {
 		return nil, err
@@ -214,8 +236,11 @@ func update(before, after olmcore.Object, request certificate.Request) ([]olmcor
 	return []olmcore.Action{olmcore.UpdateOf(from, to, why(request))}, nil
 }
 
-func why(request certificate.Request) olmcore.Cause {
-	return olmcore.Cause{Reason: ReasonCertificate, Message: fmt.Sprintf("deployment %s needs a certificate for %s", request.Deployment, request.Hosts[0])}
+func why(request serving.Request) olmcore.Cause {
+	return olmcore.Cause{
+		Reason:  ReasonCertificate,
+		Message: fmt.Sprintf("deployment %s needs a certificate for %s", request.Deployment, request.Hosts[0]),
+	}
 }
 
 func untyped(o olmcore.Object) (*unstructured.Unstructured, error) {

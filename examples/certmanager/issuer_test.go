@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/examples/certmanager"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
@@ -50,7 +50,13 @@ func (m *manager) controller() controller.Controller {
 	return controller.Controller{Name: "cert-manager", Kinds: []schema.GroupVersionKind{kind}, Reconcile: m.reconcile}
 }
 
-func (m *manager) reconcile(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
+func (m *manager) reconcile(
+	ctx context.Context,
+	r olmcore.Reader,
+	key types.NamespacedName,
+	now time.Time,
+	_ olmcore.LastResults,
+) (olmcore.Result, error) {
 	o, err := r.Get(ctx, kind, key.Namespace, key.Name)
 	if err != nil {
 		return olmcore.Result{}, err
@@ -67,13 +73,13 @@ func (m *manager) reconcile(ctx context.Context, r olmcore.Reader, key types.Nam
 		return olmcore.Result{}, err
 	}
 	if secret != nil {
-		made := certificate.Certificate{CAPEM: secret.Data["ca.crt"], CertPEM: secret.Data["tls.crt"], KeyPEM: secret.Data["tls.key"]}
-		h := certificate.Inspect(made, c.Spec.DNSNames, now.Add(c.Spec.Duration.Duration/3))
+		made := serving.Certificate{CAPEM: secret.Data["ca.crt"], CertPEM: secret.Data["tls.crt"], KeyPEM: secret.Data["tls.key"]}
+		h := serving.Inspect(made, c.Spec.DNSNames, now.Add(c.Spec.Duration.Duration/3))
 		if m.noAuthority || h.Problem == "" {
 			return status(o, certmanagerv1.CertificateConditionReady, cmmeta.ConditionTrue, "Ready", "", c.Generation), nil
 		}
 	}
-	issued, _, err := fake.Issuer{Seed: "cert-manager"}.Issue(ctx, r, []certificate.Request{{
+	issued, _, err := olm.Issuer{Seed: "cert-manager"}.Issue(ctx, r, []serving.Request{{
 		Deployment: c.Name, Namespace: c.Namespace, Hosts: c.Spec.DNSNames, NotBefore: now, NotAfter: now.Add(c.Spec.Duration.Duration),
 	}}, now)
 	if err != nil {
@@ -95,11 +101,20 @@ func (m *manager) reconcile(ctx context.Context, r olmcore.Reader, key types.Nam
 }
 
 // status writes a condition that a Certificate does not have.
-func status(o olmcore.Object, condition certmanagerv1.CertificateConditionType, is cmmeta.ConditionStatus, reason, message string, generation int64) olmcore.Result {
+func status(
+	o olmcore.Object,
+	condition certmanagerv1.CertificateConditionType,
+	is cmmeta.ConditionStatus,
+	reason, message string,
+	generation int64,
+) olmcore.Result {
 	before := o.(*unstructured.Unstructured)
 	after := before.DeepCopy()
-	conditions := []any{map[string]any{"type": string(condition), "status": string(is), "reason": reason, "message": message, "observedGeneration": generation}}
-	if err := unstructured.SetNestedSlice(after.Object, conditions, "status", "conditions"); err != nil || len(mustJSON(before)) == len(mustJSON(after)) {
+	conditions := []any{
+		map[string]any{"type": string(condition), "status": string(is), "reason": reason, "message": message, "observedGeneration": generation},
+	}
+	if err := unstructured.SetNestedSlice(after.Object, conditions, "status", "conditions"); err != nil ||
+		len(mustJSON(before)) == len(mustJSON(after)) {
 		return olmcore.Result{}
 	}
 	return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateStatusOf(before, after, olmcore.Cause{Reason: "Status"})}}
@@ -121,10 +136,17 @@ func world(t *testing.T) *fake.Cluster {
 			ObjectMeta: metav1.ObjectMeta{Name: plural + ".cert-manager.io"},
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 				Group: "cert-manager.io", Scope: apiextensionsv1.NamespaceScoped,
-				Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural, ListKind: kind + "List", Singular: plural[:len(plural)-1]},
+				Names: apiextensionsv1.CustomResourceDefinitionNames{
+					Kind:     kind,
+					Plural:   plural,
+					ListKind: kind + "List",
+					Singular: plural[:len(plural)-1],
+				},
 				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 					Name: "v1", Served: true, Storage: true, Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+					Schema: &apiextensionsv1.CustomResourceValidation{
+						OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
+					},
 				}},
 			},
 		}))
@@ -137,7 +159,10 @@ func world(t *testing.T) *fake.Cluster {
 	app := map[string]string{"app": "cool"}
 	v.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{{Name: "cool", Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: app},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: app},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		},
 	}}}
 	v.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{
 		GenerateName: "hook.cool.io", Type: v1alpha1.ValidatingAdmissionWebhook, DeploymentName: "cool", ContainerPort: 443,
@@ -184,7 +209,7 @@ func TestOperatorsServeWithCertificatesOfCertManager(t *testing.T) {
 	_, err = c.Get(t.Context(), certmanagerv1.SchemeGroupVersion.WithKind("Issuer"), "ops", certmanager.SelfSigned)
 	require.NoError(t, err)
 
-	c.Advance(certificate.Validity - certificate.RenewBefore)
+	c.Advance(serving.Validity - serving.RenewBefore)
 	play(t, c, &manager{}, certmanager.Issuer{}, 2*time.Minute)
 	requireServing(t, c)
 	require.NotEqual(t, first, fake.Find[*corev1.Secret](c, "ops", "cool-service-cert").Data["tls.crt"])
@@ -242,6 +267,11 @@ func TestWhatIsNotIssuedIsSaid(t *testing.T) {
 
 func TestWithoutCertManager(t *testing.T) {
 	c := fake.NewCluster(start)
-	_, _, err := certmanager.Issuer{}.Issue(t.Context(), c, []certificate.Request{{Deployment: "cool", Namespace: "ops", Service: "cool-service", Hosts: []string{"cool-service.ops"}}}, start)
+	_, _, err := certmanager.Issuer{}.Issue(
+		t.Context(),
+		c,
+		[]serving.Request{{Deployment: "cool", Namespace: "ops", Service: "cool-service", Hosts: []string{"cool-service.ops"}}},
+		start,
+	)
 	require.ErrorContains(t, err, "cert-manager is not installed")
 }

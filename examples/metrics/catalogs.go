@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// serving are the states in which a catalog can be asked; of one that is being deleted nothing is said.
-var serving = []catalog.State{catalog.StateServing, catalog.StateUpdating, catalog.StateDeleting}
+// servingStates are the states in which a catalog can be asked; of one that is being deleted nothing is said.
+var servingStates = []catalog.State{catalog.StateServing, catalog.StateUpdating, catalog.StateDeleting}
 
 func (m *Metrics) lookAtCatalogs(s *scrape) {
 	for _, cs := range s.catalogs.Items {
@@ -57,7 +57,7 @@ func (s *scrape) addCatalog(cs *v1alpha1.CatalogSource, a catalog.Assessment) {
 	isReady := a.Connected || cs.Status.GRPCConnectionState == nil && a.Ready > 0
 	s.add(cs.Namespace, "catalogsource_ready", number(isReady), cs.Namespace, cs.Name)
 
-	if !slices.Contains(serving, a.State) {
+	if !slices.Contains(servingStates, a.State) {
 		since, reason := cs.CreationTimestamp.Time, ""
 		if c := meta.FindStatusCondition(a.Conditions, catalog.ConditionAvailable); c != nil {
 			reason = c.Reason

@@ -15,7 +15,7 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/controllers"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/controller"
@@ -96,7 +96,7 @@ func requestName(request any) string {
 		return "connect"
 	case v1alpha1.BundleLookup:
 		return "unpack"
-	case certificate.Request:
+	case serving.Request:
 		return "certificate"
 	case installplan.SchemaChange:
 		return "judge"

@@ -65,7 +65,7 @@ type writeFault struct {
 func (m *manager) start() {
 	h := m.history
 	player := &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Sweeps: true, Operators: true,
-		Issuer: issuer{m, fake.Issuer{Seed: m.name}}}}
+		Issuer: issuer{m, olm.Issuer{Seed: m.name}}}}
 	player.CSV.Cleanup.SweepDelete = h.Sweeps
 	m.isSeparate = h.isSeparate
 	player.InstallPlan.SeparatePlans = m.isSeparate

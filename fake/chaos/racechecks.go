@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/internal/operators"
 	"github.com/olmcore/olm/fake/invariant"
@@ -52,7 +52,8 @@ func checkSettings(h *History) {
 			continue
 		}
 		for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
-			if name, number := packageOf(c.Name); c.Namespace == cm.Namespace && name == pkg && number >= before && !c.IsCopied() && c.DeletionTimestamp == nil {
+			if name, number := packageOf(c.Name); c.Namespace == cm.Namespace && name == pkg && number >= before && !c.IsCopied() &&
+				c.DeletionTimestamp == nil {
 				h.must(fmt.Errorf("%s went from version %d back to %d, and %s exists", key, before, now, c.Name))
 			}
 		}
@@ -146,7 +147,7 @@ func checkTrust(h *History, secret *corev1.Secret) {
 	if d == nil || h.Cluster.Now().Sub(d.CreationTimestamp.Time) < trustDelay {
 		return // no Pod serves, or none did before, and the webhook did not answer anyway
 	}
-	authority := strings.TrimSpace(string(secret.Data[certificate.CAKey]))
+	authority := strings.TrimSpace(string(secret.Data[serving.CAKey]))
 	service := types.NamespacedName{Namespace: secret.Namespace, Name: name + "-service"}
 	for _, key := range slices.Sorted(maps.Keys(h.races.trusts)) {
 		all := h.races.trusts[key]

@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -17,19 +18,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/internal/operators"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// serving are the tenants whose operators serve webhooks, a conversion and APIs, with the packages that do.
-var serving = map[string][]string{everywhere: {"delta", "epsilon"}, platform: {"zeta"}, namespace: {"gamma"}}
+// servingPackages are the tenants whose operators serve webhooks, a conversion and APIs, with the packages that do.
+var servingPackages = map[string][]string{everywhere: {"delta", "epsilon"}, platform: {"zeta"}, namespace: {"gamma"}}
 
 // installServing is the beginning of a history in which operators serve already.
 func installServing(h *History) {
 	for _, ns := range tenants {
-		for _, name := range serving[ns] {
+		for _, name := range servingPackages[ns] {
 			h.must(h.Cluster.Create(&v1alpha1.Subscription{
 				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
 				Spec: &v1alpha1.SubscriptionSpec{Package: name, Channel: "stable", CatalogSource: "community",
@@ -39,8 +40,9 @@ func installServing(h *History) {
 	}
 	h.runFor(10 * time.Minute)
 	for _, ns := range tenants {
-		for _, name := range serving[ns] {
-			if c := fake.Find[*v1alpha1.ClusterServiceVersion](h.Cluster, ns, operators.Name(name, 1)); c == nil || c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+		for _, name := range servingPackages[ns] {
+			if c := fake.Find[*v1alpha1.ClusterServiceVersion](h.Cluster, ns, operators.Name(name, 1)); c == nil ||
+				c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
 				h.must(fmt.Errorf("%s/%s is not installed at the beginning: %+v", ns, name, c))
 			}
 		}
@@ -80,7 +82,7 @@ func noteCertificates(h *History) {
 		h.certificates[olmcore.KeyOf(s)] = append(seen, now)
 		switch {
 		case len(seen) == 0:
-		case h.Cluster.Now().After(seen[len(seen)-1].notAfter.Add(-certificate.RenewBefore - time.Hour)):
+		case h.Cluster.Now().After(seen[len(seen)-1].notAfter.Add(-serving.RenewBefore - time.Hour)):
 			h.Figures.Renewals++
 			if h.Races && !h.Spoils && !h.Deletes {
 				checkTrust(h, s)
@@ -119,8 +121,18 @@ func soonest(h *History) (end time.Time, settled bool) {
 
 // isRolledOut reports whether all Pods of a Deployment were started with what a Secret holds.
 func isRolledOut(d *appsv1.Deployment, secret *corev1.Secret) bool {
-	return d.Spec.Template.Annotations["olmcahash"] == certificate.Hash(secret.Data[certificate.CAKey]) &&
-		d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas == d.Status.Replicas && d.Status.AvailableReplicas == d.Status.Replicas
+	return d.Spec.Template.Annotations["olmcahash"] == authorityHash(secret.Data[serving.CAKey]) &&
+		d.Status.ObservedGeneration >= d.Generation &&
+		d.Status.UpdatedReplicas == d.Status.Replicas && d.Status.AvailableReplicas == d.Status.Replicas
+}
+
+// authorityHash returns the value of OLM's annotation olmcahash for the certificate of an authority. It is empty if
+// there is no certificate.
+func authorityHash(ca []byte) string {
+	if len(ca) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(ca))
 }
 
 // stepYears lets the time pass until a certificate is to be replaced, or is soon, or, where operators need not go on,
@@ -166,7 +178,8 @@ var errPolicy = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("a
 
 // isRefused reports whether the policy of the moment refuses a write.
 func isRefused(h *History, verb olmcore.Verb, kind string) bool {
-	return h.policy && verb == olmcore.VerbUpdate && (strings.HasSuffix(kind, "WebhookConfiguration") || kind == "APIService" || kind == "CustomResourceDefinition")
+	return h.policy && verb == olmcore.VerbUpdate &&
+		(strings.HasSuffix(kind, "WebhookConfiguration") || kind == "APIService" || kind == "CustomResourceDefinition")
 }
 
 // stepSpoilCertificate: a Secret with a certificate is deleted or changed.

@@ -19,21 +19,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/permissions"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // issuer is the one of a manager. Each has other keys, and all of them fail for a while.
 type issuer struct {
 	*manager
-	fake.Issuer
+	olm.Issuer
 }
 
-func (i issuer) Issue(ctx context.Context, r olmcore.Reader, requests []certificate.Request, now time.Time) ([]certificate.Issued, olmcore.Result, error) {
+func (i issuer) Issue(
+	ctx context.Context,
+	r olmcore.Reader,
+	requests []serving.Request,
+	now time.Time,
+) ([]serving.Issued, olmcore.Result, error) {
 	if i.history.issuerFails {
 		return nil, olmcore.Result{}, errors.New("the authority does not answer")
 	}
@@ -162,20 +168,23 @@ func requireServed(h *History) {
 		}
 		configurations := map[string]int{}
 		for _, o := range h.Cluster.Objects() {
-			if strings.HasSuffix(olmcore.GVKOf(o).Kind, "WebhookConfiguration") && o.GetLabels()["olm.owner"] == c.Name && o.GetLabels()["olm.owner.namespace"] == c.Namespace {
+			if strings.HasSuffix(olmcore.GVKOf(o).Kind, "WebhookConfiguration") && o.GetLabels()["olm.owner"] == c.Name &&
+				o.GetLabels()["olm.owner.namespace"] == c.Namespace {
 				configurations[o.GetLabels()["olm.webhook-description-generate-name"]]++
 			}
 		}
 		for _, d := range c.Spec.APIServiceDefinitions.Owned {
 			a := fake.Find[*apiregistrationv1.APIService](h.Cluster, "", d.GetName())
-			if a == nil || a.Labels[olmcore.LabelOwner] != c.Name || a.Labels["olm.owner.namespace"] != c.Namespace || a.Status.Conditions[0].Status != apiregistrationv1.ConditionTrue {
+			if a == nil || a.Labels[olmcore.LabelOwner] != c.Name || a.Labels["olm.owner.namespace"] != c.Namespace ||
+				a.Status.Conditions[0].Status != apiregistrationv1.ConditionTrue {
 				h.must(fmt.Errorf("%s/%s is Succeeded, and its API is not served: %+v", c.Namespace, c.Name, a))
 			}
 		}
 		for _, w := range c.Spec.WebhookDefinitions {
 			if w.Type == v1alpha1.ConversionWebhook {
 				crd := fake.Find[*apiextensionsv1.CustomResourceDefinition](h.Cluster, "", w.ConversionCRDs[0])
-				if crd == nil || crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil || crd.Spec.Conversion.Webhook.ClientConfig.Service.Name != w.DeploymentName+"-service" {
+				if crd == nil || crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil ||
+					crd.Spec.Conversion.Webhook.ClientConfig.Service.Name != w.DeploymentName+"-service" {
 					h.must(fmt.Errorf("%s/%s is Succeeded, and %s is not converted by %s", c.Namespace, c.Name, w.ConversionCRDs[0], w.DeploymentName))
 				}
 			} else if configurations[w.GenerateName] != 1 {
@@ -243,7 +252,8 @@ func requireOwners(h *History) {
 	reported := orphans(h)
 	for _, o := range h.Cluster.Objects() {
 		owner, labelled := olmcore.OwnerOf(o.GetLabels())
-		if !labelled || owner.Kind != v1alpha1.ClusterServiceVersionKind || o.GetNamespace() == attacker || o.GetNamespace() != "" && o.GetNamespace() != "kube-system" {
+		if !labelled || owner.Kind != v1alpha1.ClusterServiceVersionKind || o.GetNamespace() == attacker ||
+			o.GetNamespace() != "" && o.GetNamespace() != "kube-system" {
 			continue
 		}
 		if c := fake.Find[*v1alpha1.ClusterServiceVersion](h.Cluster, owner.Namespace, owner.Name); c != nil && !c.IsCopied() {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -82,7 +82,7 @@ var answers = func() conversion.Equalities {
 	e := equality.Semantic.Copy()
 	if err := e.AddFuncs(
 		func(a, b time.Time) bool { return a.Equal(b) },
-		func(_, _ *certificate.Memory) bool { return true },
+		func(_, _ *serving.Memory) bool { return true },
 	); err != nil {
 		panic(err)
 	}

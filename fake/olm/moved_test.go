@@ -104,8 +104,8 @@ func (w *world) requireNothingIsAsked(t *testing.T) {
 	require.Equal(t, before, w.cluster.ResourceVersion())
 }
 
-// serving returns a package whose version v serves the APIService of served[v-1]; "" for none.
-func serving(pkg string, served ...string) resolution.Package {
+// servingPackage returns a package whose version v serves the APIService of served[v-1]; "" for none.
+func servingPackage(pkg string, served ...string) resolution.Package {
 	p := owning(pkg, make([][]string, len(served))...)
 	for i, group := range served {
 		if group == "" {
@@ -132,7 +132,7 @@ func TestAnAPIServiceMovesBetweenOperators(t *testing.T) {
 			w := newWorld(t)
 			serve := func(version int) {
 				catalogs, err := catalogsOf(map[string]resolution.Package{
-					"alpha": serving("alpha", c.alpha[:version]...), "beta": serving("beta", c.beta[:version]...),
+					"alpha": servingPackage("alpha", c.alpha[:version]...), "beta": servingPackage("beta", c.beta[:version]...),
 				})
 				require.NoError(t, err)
 				catalogs.Serve(&w.olm.Options)

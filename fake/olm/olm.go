@@ -11,7 +11,6 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/controllers"
-	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore/controller"
 )
 
@@ -33,7 +32,7 @@ func (o *OLM) Controllers() []controller.Controller {
 		o.Connection = o.connection
 	}
 	if o.Issuer == nil {
-		o.Issuer = fake.Issuer{}
+		o.Issuer = Issuer{}
 	}
 	o.clients = map[types.NamespacedName]*catalog.Connection{}
 	o.set = controllers.New(&o.Options)

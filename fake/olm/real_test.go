@@ -181,7 +181,7 @@ func TestPublishedOperatorsLiveAndGo(t *testing.T) {
 		c := fake.NewCluster(noon)
 		c.AutoCreateNamespaces = true
 		o := &olm.OLM{Options: controllers.Options{
-			KubernetesVersion: "v1.36.2", Resolve: p.resolve, Issuer: fake.Issuer{}, Sweeps: true, InstallPlan: installplan.Config{MaxStatusBytes: 4 << 20},
+			KubernetesVersion: "v1.36.2", Resolve: p.resolve, Issuer: olm.Issuer{}, Sweeps: true, InstallPlan: installplan.Config{MaxStatusBytes: 4 << 20},
 			CSV: csv.Config{PackageServerNamespaces: []string{namespace}}, // one of the operators is the package server
 		}}
 		d := &fake.Driver{Cluster: c, Controllers: o.Controllers()}

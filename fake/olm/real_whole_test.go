@@ -4,6 +4,8 @@ package olm_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -20,7 +22,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -111,11 +113,12 @@ func requireServing(t *testing.T, c *fake.Cluster, namespace, deployment string)
 	require.NotNil(t, fake.Find[*corev1.Service](c, namespace, service), service)
 	secret := fake.Find[*corev1.Secret](c, namespace, service+"-cert")
 	require.NotNil(t, secret, service+"-cert")
-	require.Empty(t, certificate.Inspect(certificate.FromData(secret.Data), certificate.Hosts(service, namespace), c.Now()).Problem)
-	authority = secret.Data[certificate.CAKey]
-	require.Equal(t, certificate.Hash(authority), secret.Annotations["olmcahash"])
+	require.Empty(t, serving.Inspect(serving.FromData(secret.Data), serving.Hosts(service, namespace), c.Now()).Problem)
+	authority = secret.Data[serving.CAKey]
+	hash := fmt.Sprintf("%x", sha256.Sum256(authority))
+	require.Equal(t, hash, secret.Annotations["olmcahash"])
 	template := fake.Find[*appsv1.Deployment](c, namespace, deployment).Spec.Template
-	require.Equal(t, certificate.Hash(authority), template.Annotations["olmcahash"])
+	require.Equal(t, hash, template.Annotations["olmcahash"])
 	var mounted []string
 	for _, v := range template.Spec.Volumes {
 		if v.Secret != nil && v.Secret.SecretName == secret.Name {
@@ -131,7 +134,14 @@ func requireServing(t *testing.T, c *fake.Cluster, namespace, deployment string)
 }
 
 // requireWebhook: the API server calls a webhook, for the namespaces that the operator watches.
-func requireWebhook(t *testing.T, c *fake.Cluster, csv *v1alpha1.ClusterServiceVersion, w *v1alpha1.WebhookDescription, authority []byte, targets []string) {
+func requireWebhook(
+	t *testing.T,
+	c *fake.Cluster,
+	csv *v1alpha1.ClusterServiceVersion,
+	w *v1alpha1.WebhookDescription,
+	authority []byte,
+	targets []string,
+) {
 	t.Helper()
 	labels := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: csv.Namespace, Name: csv.Name}.Labels()
 	labels["olm.webhook-description-generate-name"] = w.GenerateName

@@ -16,10 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
-	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -53,7 +52,7 @@ func contentOf(in *Input) (c content) {
 			parts = append(parts, contentOfOperator(in, o, bundle.Literal))
 		}
 	}
-	for _, s := range input.ByName(in.Resolution.Generated) {
+	for _, s := range inputs.ByName(in.Resolution.Generated) {
 		parts = append(parts, contentOfSubscription(in, s))
 	}
 	c = c.and(parts...)
@@ -86,7 +85,7 @@ func (c content) and(others ...content) content {
 }
 
 // contentOfOperator returns the content of one operator, with manifests as write encodes them.
-func contentOfOperator(in *Input, o olmcore.Operator, write bundle.Manifest) content {
+func contentOfOperator(in *Input, o olmcore.Operator, write bundle.EncodeStep) content {
 	steps, err := bundle.Steps(o, in.Namespace, write)
 	if err != nil {
 		return content{steps: steps}.and(refuse(in, o.For, err.Error()))
@@ -144,9 +143,9 @@ func configMapOf(in *Input, o olmcore.Operator) *corev1.ConfigMap {
 
 // references returns a function for manifests that reference the ConfigMap with the unpacked bundle. Only the manifest
 // of the ClusterServiceVersion contains the properties, so that the plan fits into one object.
-func references(cm *corev1.ConfigMap, digest string, o olmcore.Operator) bundle.Manifest {
+func references(cm *corev1.ConfigMap, digest string, o olmcore.Operator) bundle.EncodeStep {
 	return func(object olmcore.Object, _ bool) (string, error) {
-		ref := manifest.Ref{Digest: digest, BundleSource: manifest.BundleSource{
+		ref := bundle.Reference{Digest: digest, Source: bundle.Source{
 			Kind: "ConfigMap", Name: cm.Name, Namespace: cm.Namespace,
 			CatalogSourceName: o.Catalog.Name, CatalogSourceNamespace: o.Catalog.Namespace, Replaces: o.Replaces,
 		}}
@@ -170,7 +169,7 @@ func subscriptionStep(s *v1alpha1.Subscription, namespace string) (*v1alpha1.Ste
 		return nil, err
 	}
 	delete(values, "status")
-	text, err := manifest.Encode(values)
+	text, err := bundle.EncodeManifest(values)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -32,7 +32,7 @@ type facts struct {
 func observe(in *Input) *facts {
 	f := &facts{
 		in: in, content: contentOf(in), decisions: map[string]olmcore.SubscriptionDecision{},
-		subscriptions: input.ByName(in.Subscriptions.Items), plans: input.ByName(in.InstallPlans.Items),
+		subscriptions: inputs.ByName(in.Subscriptions.Items), plans: inputs.ByName(in.InstallPlans.Items),
 	}
 	for _, d := range in.Resolution.Decisions {
 		f.decisions[d.Name] = d
@@ -75,7 +75,7 @@ func (f *facts) isShared(p *v1alpha1.InstallPlan) bool {
 // about the Namespace.
 func (in *Input) diagnose(of []string, severity olmcore.Severity, reason, format string, args ...any) olmcore.Diagnostic {
 	about := olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: in.Namespace}
-	subscriptions := input.ByName(in.Subscriptions.Items)
+	subscriptions := inputs.ByName(in.Subscriptions.Items)
 	i := slices.IndexFunc(subscriptions, func(s *v1alpha1.Subscription) bool { return slices.Contains(of, s.Name) })
 	if len(subscriptions) > 0 {
 		about = olmcore.RefOf(subscriptions[max(i, 0)]).Unversioned()

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -74,9 +73,9 @@ func (in *Input) lists(v *inputs.ListVisit) {
 
 // validate returns an *olmcore.InputError if the Input breaks its contract.
 func (in *Input) validate() error {
-	err := cmp.Or(input.Now(in.Now), input.NotEmpty("Namespace", in.Namespace))
+	err := cmp.Or(inputs.Now(in.Now), inputs.NotEmpty("Namespace", in.Namespace))
 	for i, o := range in.Resolution.Operators {
-		err = cmp.Or(err, input.NotEmpty(fmt.Sprintf("Resolution.Operators[%d].Name", i), o.Name))
+		err = cmp.Or(err, inputs.NotEmpty(fmt.Sprintf("Resolution.Operators[%d].Name", i), o.Name))
 	}
 	for i, s := range in.Resolution.Generated {
 		if err == nil && (s == nil || s.Name == "" || s.Spec == nil) {

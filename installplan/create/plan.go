@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/installplan/internal/step"
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -261,7 +261,7 @@ func (f *facts) installed(p *v1alpha1.InstallPlan) bool {
 // were deleted, the plan is created again after VisibilityGrace.
 func waitForCache(f *facts) olmcore.Result {
 	for _, s := range f.subscriptions {
-		left := s.Status.LastUpdated.Add(input.VisibilityGrace).Sub(f.in.Now)
+		left := s.Status.LastUpdated.Add(plans.VisibilityGrace).Sub(f.in.Now)
 		if left > 0 && f.refersToUnseen(s) {
 			const message = "it references InstallPlan %s with this content, which was not observed"
 			return waitFor(s, left, ReasonPlanNotVisible, message, s.Status.InstallPlanRef.Name)
@@ -273,7 +273,7 @@ func waitForCache(f *facts) olmcore.Result {
 		if !isComplete || p.Annotations[relation.ContentHash] != f.hash {
 			continue
 		}
-		if left := done.Add(input.VisibilityGrace).Sub(f.in.Now); left > 0 {
+		if left := done.Add(plans.VisibilityGrace).Sub(f.in.Now); left > 0 {
 			return waitFor(p, left, ReasonPlanNotVisible, "it is Complete, but its versions were not observed")
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -46,7 +45,7 @@ func Terms(p *v1alpha1.InstallPlan, add func(olmcore.Term)) {
 		if !leavesObject(s) {
 			continue
 		}
-		if manifest.NeedsDefinition(s) {
+		if bundle.NeedsDefinition(s) {
 			add(ofKind(s.Resource.Kind))
 		}
 		key, served := kinds.KeyOf(s, p.Namespace, nil)
@@ -67,18 +66,19 @@ func ofObject(key olmcore.Key) olmcore.Term {
 	return olmcore.Term{Of: key.Kind + "." + key.Group, Value: key.Name}
 }
 
-// Concerned returns a Concern that matches the InstallPlans that a change of a cluster-scoped object affects. A plan is
-// affected if it has a step for the object, or for a kind that the object defines. Use Concerned to select the
-// namespaces to sweep if Affected returns the zero key.
-func Concerned(o olmcore.Object) olmcore.Concern[*v1alpha1.InstallPlan] {
+// Concerned selects the InstallPlans that a change of a cluster-scoped object affects. A plan is affected if it has a
+// step for the object, or for a kind that the object defines. Use Concerned to select the namespaces to sweep if
+// Affected returns the zero key. isConcerned reports whether the change affects a plan. terms contains the index terms
+// of the plans that may be affected, see Terms.
+func Concerned(o olmcore.Object) (isConcerned func(*v1alpha1.InstallPlan) bool, terms []olmcore.Term) {
 	key := olmcore.KeyOf(o)
-	terms := []olmcore.Term{ofObject(key)}
+	terms = []olmcore.Term{ofObject(key)}
 	crd, defines := o.(*apiextensionsv1.CustomResourceDefinition)
 	if defines {
 		terms = append(terms, ofKind(crd.Spec.Names.Kind))
 	}
 	isFor := func(s *v1alpha1.Step, namespace string) bool {
-		if defines && manifest.NeedsDefinition(s) && s.Resource.Kind == crd.Spec.Names.Kind {
+		if defines && bundle.NeedsDefinition(s) && s.Resource.Kind == crd.Spec.Names.Kind {
 			return true
 		}
 		for have := range objectsOf(s, namespace, nil) {
@@ -91,7 +91,7 @@ func Concerned(o olmcore.Object) olmcore.Concern[*v1alpha1.InstallPlan] {
 		}
 		return false
 	}
-	return olmcore.Concern[*v1alpha1.InstallPlan]{Terms: terms, Is: func(p *v1alpha1.InstallPlan) bool {
+	return func(p *v1alpha1.InstallPlan) bool {
 		return slices.ContainsFunc(p.Status.Plan, func(s *v1alpha1.Step) bool { return leavesObject(s) && isFor(s, p.Namespace) })
-	}}
+	}, terms
 }

@@ -11,10 +11,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/installplan/internal/input"
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -78,7 +78,7 @@ func auditOwner(f *facts, p *v1alpha1.InstallPlan, s *v1alpha1.Subscription) (fo
 		return nil
 	}
 	generated := s.Annotations[relation.GeneratedBy] == p.Name
-	young := generated && f.in.Now.Before(s.CreationTimestamp.Add(input.VisibilityGrace))
+	young := generated && f.in.Now.Before(s.CreationTimestamp.Add(plans.VisibilityGrace))
 	switch {
 	case olmcore.OwnedBy(p, s.UID):
 	case young: // the repair adds the owner reference without a report
@@ -108,7 +108,7 @@ func provenByLabel(f *facts, p *v1alpha1.InstallPlan) (proven []*v1alpha1.Subscr
 			}
 		}
 	}
-	return input.ByName(proven)
+	return inputs.ByName(proven)
 }
 
 // auditSubscription checks the references of a Subscription to plans.
@@ -247,7 +247,7 @@ func objectsOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.Custo
 		if !served || !yield(key) {
 			return
 		}
-		name := manifest.NameOf(s)
+		name := bundle.NameOfStep(s)
 		if name != "" && name != key.Name {
 			key.Name = name
 			yield(key)

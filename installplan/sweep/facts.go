@@ -9,8 +9,8 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -34,11 +34,11 @@ type plan struct {
 // observe returns the facts of an Input.
 func observe(in *Input) *facts {
 	f := &facts{
-		in: in, subscriptions: input.ByName(in.Subscriptions.Items), plans: make([]plan, 0, len(in.InstallPlans.Items)),
+		in: in, subscriptions: inputs.ByName(in.Subscriptions.Items), plans: make([]plan, 0, len(in.InstallPlans.Items)),
 		byLabel: map[string][]*v1alpha1.Subscription{}, steps: make(map[types.UID]StepObjects, len(in.Steps)),
 	}
 	ties := relation.NewTies(f.subscriptions)
-	for _, p := range input.ByName(in.InstallPlans.Items) {
+	for _, p := range inputs.ByName(in.InstallPlans.Items) {
 		f.plans = append(f.plans, plan{p, ties.Subscriptions(p)})
 	}
 	for _, s := range f.subscriptions {

@@ -17,7 +17,6 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -107,7 +106,7 @@ func definitionsFor(
 ) (crds []*apiextensionsv1.CustomResourceDefinition, err error) {
 	defined := sets.New[string]()
 	for _, s := range p.Status.Plan {
-		if leavesObject(s) && manifest.NeedsDefinition(s) {
+		if leavesObject(s) && bundle.NeedsDefinition(s) {
 			defined.Insert(s.Resource.Kind)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -142,6 +144,14 @@ func (r indexing) Find(ctx context.Context, reader olmcore.Reader, l olmcore.Loo
 		r.kept[l.Key] = terms.Of(all, l.TermsOf)
 	}
 	return r.kept[l.Key].Find(by...), nil
+}
+
+func (r indexing) Index(_ schema.GroupVersionKind, _, _ string, build func() any) any { return build() }
+
+func (r indexing) ListMetadata(
+	ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector,
+) ([]olmcore.Object, error) {
+	return r.List(ctx, gvk, namespace, selector)
 }
 
 // TestPlansThatNeedNoBundleDoNotChangeTheResult checks that the plans that Gather reads give the same Result as all

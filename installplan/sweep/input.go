@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/internal/checkpoint"
 	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
@@ -113,7 +112,7 @@ func (in *Input) object() *corev1.Namespace {
 
 // validate returns an *olmcore.InputError if the Input breaks its contract.
 func (in *Input) validate() error {
-	if err := cmp.Or(input.Now(in.Now), input.NotEmpty("Namespace", in.Namespace)); err != nil {
+	if err := cmp.Or(inputs.Now(in.Now), inputs.NotEmpty("Namespace", in.Namespace)); err != nil {
 		return err
 	}
 	for i, s := range in.Steps {

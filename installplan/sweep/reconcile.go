@@ -19,7 +19,6 @@ import (
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
-	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/olmcore"
@@ -38,7 +37,7 @@ func Reconcile(in Input) (Outcome, error) {
 // decide returns what Reconcile does without a Checkpoint.
 func decide(in Input) olmcore.Result {
 	switch {
-	case input.Terminating(in.Namespaces):
+	case inputs.Terminating(in.Namespaces):
 		return olmcore.Result{}
 	case !in.Namespaces.Complete:
 		return olmcore.Result{Diagnostics: reportUnread(&in)}
@@ -167,7 +166,7 @@ func unneededWithoutSteps(f *facts, p plan) (olmcore.Cause, olmcore.Result) {
 func deleteBundles(f *facts) (result olmcore.Result) {
 	in := f.in
 	var old []*corev1.ConfigMap
-	for _, cm := range input.ByName(in.ConfigMaps.Items) {
+	for _, cm := range inputs.ByName(in.ConfigMaps.Items) {
 		if cm.DeletionTimestamp != nil || !bundle.IsUnpacked(cm) {
 			continue
 		}

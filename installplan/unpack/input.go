@@ -15,7 +15,6 @@ import (
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
-	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
@@ -72,10 +71,10 @@ func (in *Input) validate() error {
 	v := inputs.ValidateLists()
 	in.lists(&v, ref.Namespace)
 	return cmp.Or(
-		input.Now(in.Now),
-		input.NotEmpty("Lookup.path", in.Lookup.Path),
-		input.NotEmpty("Config.OPMImage", in.Config.OPMImage),
-		input.NotEmpty("Config.UtilImage", in.Config.UtilImage),
+		inputs.Now(in.Now),
+		inputs.NotEmpty("Lookup.path", in.Lookup.Path),
+		inputs.NotEmpty("Config.OPMImage", in.Config.OPMImage),
+		inputs.NotEmpty("Config.UtilImage", in.Config.UtilImage),
 		v.Err(),
 		in.Config.Validate(),
 	)

@@ -18,7 +18,8 @@ import (
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
-	"github.com/olmcore/olm/installplan/internal/input"
+	"github.com/olmcore/olm/internal/inputs"
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -102,7 +103,7 @@ func (f *facts) followJob(tries []*batchv1.Job, timeout, interval time.Duration)
 	case complete == nil:
 		return f.progress(newest)
 	}
-	if left := remaining(complete.LastTransitionTime, input.VisibilityGrace, f.in.Now); left > 0 {
+	if left := remaining(complete.LastTransitionTime, plans.VisibilityGrace, f.in.Now); left > 0 {
 		return pending(reasonIncomplete, messageNotCompleted), olmcore.Result{RequeueAfter: left}
 	}
 	empty := batchv1.JobCondition{
@@ -227,7 +228,7 @@ func (t target) job(name string, timeout time.Duration) *batchv1.Job {
 func (f *facts) progress(job *batchv1.Job) (condition, olmcore.Result) {
 	var texts []string
 	var result olmcore.Result
-	pods := slices.DeleteFunc(input.ByName(f.in.Pods.Items), func(pod *corev1.Pod) bool { return pod.Labels["job-name"] != job.Name })
+	pods := slices.DeleteFunc(inputs.ByName(f.in.Pods.Items), func(pod *corev1.Pod) bool { return pod.Labels["job-name"] != job.Name })
 	for _, pod := range pods {
 		if pod.Status.Phase == corev1.PodPending {
 			texts = append(texts, waits(pod)...)

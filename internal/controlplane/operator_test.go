@@ -27,7 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers/selfsigned"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -126,7 +126,13 @@ type operator struct {
 
 // playOperator plays it until the test ends.
 func playOperator(t testing.TB, w *realWorld) *operator {
-	o := &operator{reader: w, conns: make(chan net.Conn), closed: make(chan struct{}), started: map[types.UID]tls.Certificate{}, answered: map[string]int{}}
+	o := &operator{
+		reader:   w,
+		conns:    make(chan net.Conn),
+		closed:   make(chan struct{}),
+		started:  map[types.UID]tls.Certificate{},
+		answered: map[string]int{},
+	}
 	o.server = &http.Server{Handler: o, ErrorLog: log.New(io.Discard, "", 0)}
 	o.server.SetKeepAlivesEnabled(false) // so that each call is a handshake
 	network, err := w.plane.PlayNetwork(o.answer)
@@ -216,8 +222,13 @@ func (o *operator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/convert":
 		answer, err = convert(body)
 	case r.URL.Path == "/apis/measures.example.com/v1":
-		answer = metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: "measures.example.com/v1",
-			APIResources: []metav1.APIResource{{Name: "readings", SingularName: "reading", Namespaced: true, Kind: "Reading", Verbs: metav1.Verbs{"get", "list"}}}}
+		answer = metav1.APIResourceList{
+			TypeMeta:     metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"},
+			GroupVersion: "measures.example.com/v1",
+			APIResources: []metav1.APIResource{
+				{Name: "readings", SingularName: "reading", Namespaced: true, Kind: "Reading", Verbs: metav1.Verbs{"get", "list"}},
+			},
+		}
 	case strings.HasPrefix(r.URL.Path, "/apis/measures.example.com/v1/namespaces/"):
 		answer = map[string]any{"apiVersion": "measures.example.com/v1", "kind": "ReadingList", "metadata": map[string]any{},
 			"items": []any{map[string]any{"apiVersion": "measures.example.com/v1", "kind": "Reading", "metadata": map[string]any{"name": "one"}}}}
@@ -287,8 +298,13 @@ type agedIssuer struct {
 	renewed      atomic.Bool
 }
 
-func (a *agedIssuer) Issue(ctx context.Context, r olmcore.Reader, requests []certificate.Request, now time.Time) ([]certificate.Issued, olmcore.Result, error) {
-	var aged []certificate.Request
+func (a *agedIssuer) Issue(
+	ctx context.Context,
+	r olmcore.Reader,
+	requests []serving.Request,
+	now time.Time,
+) ([]serving.Issued, olmcore.Result, error) {
+	var aged []serving.Request
 	for _, request := range requests {
 		if !a.renewed.Load() { // the last third of its life
 			request.NotAfter = now.Add(time.Hour + a.replaceAfter)

@@ -65,9 +65,9 @@ func newRealWorldWith(t testing.TB, o controlplane.Options) *realWorld {
 	w := &realWorld{Cluster: user, t: t, plane: plane, begun: time.Now()}
 	w.roles, err = controlplane.ManagerRoles()
 	require.NoError(t, err)
-	// What an image is called, the fake says.
+	// The fake cluster computes the imageID of an image.
 	images := fake.NewCluster(time.Now())
-	w.nodes, err = plane.PlayNodes(images.ImageID)
+	w.nodes, err = plane.PlayNodes(func(name string) string { return images.Image(name).ID() })
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.nodes.Stop()) })
 	t.Cleanup(func() { t.Logf("conflicts of the managers: %v", conflicts(t, plane)) })

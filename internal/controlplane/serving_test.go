@@ -28,7 +28,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/internal/controlplane"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -61,7 +61,7 @@ func TestTheAPIServerCallsAnOperator(t *testing.T) {
 	issuer.renewed.Store(true)
 	secret := get[*corev1.Secret](t, w, "ops", "gamma-service-cert")
 	for name, bundle := range bundles(t, w) {
-		require.Equal(t, string(secret.Data[certificate.CAKey]), string(bundle), name)
+		require.Equal(t, string(secret.Data[serving.CAKey]), string(bundle), name)
 	}
 	require.Len(t, bundles(t, w), 4)
 
@@ -70,11 +70,11 @@ func TestTheAPIServerCallsAnOperator(t *testing.T) {
 	calls := repeatedly(t, user)
 	w.until("its certificate is replaced", func() bool {
 		now := get[*corev1.Secret](t, w, "ops", "gamma-service-cert")
-		if bytes.Equal(now.Data[certificate.CAKey], secret.Data[certificate.CAKey]) || !isInstalled(t, w, "ops", csvName("gamma", 1))() {
+		if bytes.Equal(now.Data[serving.CAKey], secret.Data[serving.CAKey]) || !isInstalled(t, w, "ops", csvName("gamma", 1))() {
 			return false
 		}
 		for _, bundle := range bundles(t, w) {
-			if !bytes.Equal(bundle, now.Data[certificate.CAKey]) {
+			if !bytes.Equal(bundle, now.Data[serving.CAKey]) {
 				return false
 			}
 		}
@@ -91,7 +91,13 @@ func TestTheAPIServerCallsAnOperator(t *testing.T) {
 	w.settle()
 	require.Equal(t, before, w.writes(), "what the API server defaults is not written again by new managers")
 
-	edit(t, w, "ops", csvName("gamma", 1), func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = c.Spec.WebhookDefinitions[1:] })
+	edit(
+		t,
+		w,
+		"ops",
+		csvName("gamma", 1),
+		func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = c.Spec.WebhookDefinitions[1:] },
+	)
 	w.until("a webhook that the version has no more is gone", func() bool {
 		return len(list[*admissionregistrationv1.ValidatingWebhookConfiguration](t, w, "")) == 0
 	})
@@ -144,7 +150,13 @@ var callerKinds = []schema.GroupVersionKind{
 // clientsOf are the places at which an object makes the API server call a Service.
 func clientsOf(o olmcore.Object) (clients []admissionregistrationv1.WebhookClientConfig) {
 	add := func(namespace, name string, bundle []byte) {
-		clients = append(clients, admissionregistrationv1.WebhookClientConfig{CABundle: bundle, Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: name}})
+		clients = append(
+			clients,
+			admissionregistrationv1.WebhookClientConfig{
+				CABundle: bundle,
+				Service:  &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: name},
+			},
+		)
 	}
 	switch o := o.(type) {
 	case *admissionregistrationv1.ValidatingWebhookConfiguration:
@@ -229,7 +241,12 @@ func repeatedly(t testing.TB, user dynamic.Interface) *repeated {
 		_, err := user.Resource(gammasV1).Namespace("shop").Create(context.Background(), o, metav1.CreateOptions{})
 		_, converting := user.Resource(gammasV2).Namespace("shop").Get(context.Background(), "first", metav1.GetOptions{})
 		_, reading := user.Resource(readings).Namespace("shop").List(context.Background(), metav1.ListOptions{})
-		return errors.Join(err, converting, reading, user.Resource(gammasV1).Namespace("shop").Delete(context.Background(), o.GetName(), metav1.DeleteOptions{}))
+		return errors.Join(
+			err,
+			converting,
+			reading,
+			user.Resource(gammasV1).Namespace("shop").Delete(context.Background(), o.GetName(), metav1.DeleteOptions{}),
+		)
 	}
 	r.done.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
@@ -250,7 +267,8 @@ func requireTrusted(t testing.TB, w *realWorld) {
 	require.NoError(t, err)
 	var all []version
 	for key, versions := range historyOf(t, requests) {
-		if strings.HasPrefix(key, "/secrets/ops/gamma-service-cert") || slices.ContainsFunc(versions, func(v version) bool { return len(clientsOf(v.object)) > 0 }) {
+		if strings.HasPrefix(key, "/secrets/ops/gamma-service-cert") ||
+			slices.ContainsFunc(versions, func(v version) bool { return len(clientsOf(v.object)) > 0 }) {
 			all = append(all, versions...)
 		}
 	}
@@ -267,7 +285,8 @@ func requireTrusted(t testing.TB, w *realWorld) {
 		for name, o := range now {
 			for _, client := range clientsOf(o) {
 				requireVerifies(t, secret, client, v.resourceVersion, name)
-				if n, counts := len(certificate.ParseBundle(client.CABundle)), authorities[name]; len(counts) == 0 || counts[len(counts)-1] != n {
+				n, counts := len(new(serving.Memory).Bundle(client.CABundle)), authorities[name]
+				if len(counts) == 0 || counts[len(counts)-1] != n {
 					authorities[name] = append(counts, n)
 				}
 			}

@@ -161,7 +161,7 @@ func (c *cache) List(ctx context.Context, gvk schema.GroupVersionKind, namespace
 	return c.whole().List(ctx, gvk, namespace, selector)
 }
 
-// ListMetadata implements olmcore.MetadataLister.
+// ListMetadata implements olmcore.IndexedReader.
 func (c *cache) ListMetadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
 	if !c.watched.Holds(gvk, namespace) {
 		return counted{c}.List(ctx, gvk, namespace, selector)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -119,7 +120,7 @@ func (w *world) options(namespaces ...string) controllers.Options {
 	o := controllers.Options{
 		KubernetesVersion: "v1.36.2", Sweeps: true, Operators: false, Namespaces: namespaces, GlobalNamespace: catalogNamespace,
 		InstallPlan: installplan.Config{OPMImage: "registry.example.com/opm:1", UtilImage: "registry.example.com/util:1"},
-		Issuer:      fake.Issuer{},
+		Issuer:      olm.Issuer{},
 	}
 	w.catalogs.Serve(&o)
 	return o

@@ -13,9 +13,9 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
-	"github.com/olmcore/olm/subscription/internal/quoted"
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
@@ -131,7 +131,7 @@ func failedStep(plan *v1alpha1.InstallPlan, message string) string {
 // nameOf returns the name and the status of a step. The names are quoted, because a bundle may contain any text.
 func nameOf(s *v1alpha1.Step) string {
 	status := string(cmp.Or(s.Status, v1alpha1.StepStatusUnknown))
-	return quoted.Name(s.Resource.Kind) + " " + quoted.Name(s.Resource.Name) + " is " + quoted.Name(status)
+	return printable.Name(s.Resource.Kind) + " " + printable.Name(s.Resource.Name) + " is " + printable.Name(status)
 }
 
 // enteredAt returns the time at which an InstallPlan entered its stage.

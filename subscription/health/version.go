@@ -12,9 +12,9 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
-	"github.com/olmcore/olm/subscription/internal/quoted"
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
@@ -129,9 +129,9 @@ func unmet(c *v1alpha1.ClusterServiceVersion) []string {
 		if r.Status == v1alpha1.RequirementStatusReasonPresent {
 			continue
 		}
-		name := quoted.Name(r.Kind) + " " + quoted.Name(r.Name) + " is " + quoted.Name(string(r.Status))
+		name := printable.Name(r.Kind) + " " + printable.Name(r.Name) + " is " + printable.Name(string(r.Status))
 		if i := slices.IndexFunc(r.Dependents, func(d v1alpha1.DependentStatus) bool { return d.Status == v1alpha1.DependentStatusReasonNotSatisfied }); i >= 0 {
-			name += " (" + quoted.Name(r.Dependents[i].Kind) + ": " + ruleOf(r.Dependents[i].Message) + ")"
+			name += " (" + printable.Name(r.Dependents[i].Kind) + ": " + ruleOf(r.Dependents[i].Message) + ")"
 		}
 		names = append(names, name)
 	}

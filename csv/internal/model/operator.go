@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -62,7 +61,7 @@ type Operator struct {
 	ExcludedAnnotations     []string
 	PackageServerNamespaces []string
 	// Issued contains the certificates that were issued since the last call.
-	Issued []certificate.Issued
+	Issued []serving.Issued
 	// Memory caches the results of inspecting certificates in earlier calls. It may be nil.
-	Memory *certificate.Memory
+	Memory *serving.Memory
 }

@@ -20,29 +20,10 @@ func OwnerOf(c *CSV) olmcore.Owner {
 	return olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name}
 }
 
-// OwnerTerm returns the index term by which objects of a CSV are looked up. OwnerTerms returns the same term for
-// objects with the owner labels of the CSV.
-func OwnerTerm(c *CSV) olmcore.Term { return termOf(OwnerOf(c)) }
-
-// OwnerTerms returns the index terms of the owners and co-owners that objects record in labels and annotations. An
-// object may be nil.
-func OwnerTerms(objects ...olmcore.Object) (terms []olmcore.Term) {
-	for _, o := range objects {
-		if o == nil {
-			continue
-		}
-		if owner, labelled := olmcore.OwnerOf(o.GetLabels()); labelled {
-			terms = append(terms, termOf(owner))
-		}
-		for _, owner := range olmcore.CoOwners(o.GetAnnotations()) {
-			terms = append(terms, termOf(owner))
-		}
-	}
-	return terms
-}
-
-func termOf(owner olmcore.Owner) olmcore.Term {
-	return olmcore.Term{Of: owner.Kind, Value: owner.Namespace + "/" + owner.Name}
+// LabelledOwner returns the key of the CSV that the owner labels of an object name. ok is false if they name none.
+func LabelledOwner(o metav1.Object) (key types.NamespacedName, ok bool) {
+	owner, ok := olmcore.OwnerOf(o.GetLabels())
+	return types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, ok && owner.Kind == v1alpha1.ClusterServiceVersionKind
 }
 
 // OwnerOfGroup returns an olmcore.Owner for an OperatorGroup, without a UID. The owner labels of objects of the

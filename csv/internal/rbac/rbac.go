@@ -4,7 +4,6 @@
 package rbac
 
 import (
-	"iter"
 	"slices"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/olmcore/olm/csv/internal/model"
@@ -170,26 +168,28 @@ func (g Granted) InCluster(rule rbacv1.PolicyRule) bool { return g.allow(g.clust
 // RoleBinding grants no non-resource URLs.
 func (g Granted) InNamespace(rule rbacv1.PolicyRule) bool { return g.allow(g.namespace, rule) }
 
-// Terms returns the index terms of a rule: its API groups, or one term for all rules on non-resource URLs.
-func Terms(rule rbacv1.PolicyRule) iter.Seq[olmcore.Term] {
-	return func(yield func(olmcore.Term) bool) {
-		if len(rule.NonResourceURLs) > 0 {
-			yield(onURLs)
-			return
-		}
-		each(rule.APIGroups, func(group string) bool { return yield(inGroup(group)) })
+// AddTerms calls add with the index terms of a required rule: its API groups and the term of all API groups, or one
+// term for all rules on non-resource URLs.
+func AddTerms(rule rbacv1.PolicyRule, add func(olmcore.Term)) {
+	if len(rule.NonResourceURLs) > 0 {
+		add(onURLs)
+		return
 	}
+	add(inGroup(rbacv1.APIGroupAll))
+	each(rule.APIGroups, func(group string) bool {
+		add(inGroup(group))
+		return true
+	})
 }
 
 func inGroup(name string) olmcore.Term { return olmcore.Term{Of: "granted group", Value: name} }
 
 var onURLs = olmcore.Term{Of: "granted URLs"}
 
-// Touching selects the required rules that the cluster-wide rules of g may satisfy or help to satisfy. A required rule
-// is selected if it has an API group in common with a rule of g. It is also selected if both rules are for non-resource
-// URLs.
-func (g Granted) Touching() olmcore.Concern[rbacv1.PolicyRule] {
-	terms := []olmcore.Term{}
+// Terms returns the index terms of the required rules that the cluster-wide rules of g may satisfy or help to satisfy.
+// A required rule has one of the terms if it has an API group in common with a rule of g, or if a rule of g is for all
+// API groups. It also has one if both rules are for non-resource URLs.
+func (g Granted) Terms() (terms []olmcore.Term) {
 	for _, r := range g.cluster {
 		for _, group := range r.APIGroups {
 			terms = append(terms, inGroup(group))
@@ -198,20 +198,7 @@ func (g Granted) Touching() olmcore.Concern[rbacv1.PolicyRule] {
 			terms = append(terms, onURLs)
 		}
 	}
-	about := sets.New(terms...)
-	everywhere := about.Has(inGroup(rbacv1.APIGroupAll))
-	of := olmcore.Concern[rbacv1.PolicyRule]{Terms: terms, Is: func(rule rbacv1.PolicyRule) bool {
-		for term := range Terms(rule) {
-			if about.Has(term) || everywhere && term != onURLs {
-				return true
-			}
-		}
-		return false
-	}}
-	if everywhere {
-		of.Terms = nil
-	}
-	return of
+	return terms
 }
 
 // allow reports whether granted covers a rule. Installed roles often contain the rule itself, so this is checked first.

@@ -23,7 +23,6 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/rbac"
-	"github.com/olmcore/olm/internal/terms"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -31,13 +30,13 @@ import (
 type Reads struct {
 	ctx     context.Context
 	reader  olmcore.Reader
-	indexes map[string]any // used if the Reader keeps no indexes
+	indexed olmcore.IndexedReader // of reader
 	err     error
 }
 
 // From returns the Reads for one call of Gather, which use the Reader r.
 func From(ctx context.Context, r olmcore.Reader) *Reads {
-	return &Reads{ctx: ctx, reader: r, indexes: map[string]any{}}
+	return &Reads{ctx: ctx, reader: r, indexed: olmcore.Indexed(r)}
 }
 
 // Err returns the first error, or nil if there was none.
@@ -129,68 +128,29 @@ func Join[T olmcore.Object](lists ...olmcore.Observed[T]) olmcore.Observed[T] {
 	return joined
 }
 
-// Term is an index term of an object.
-type Term = olmcore.Term
-
 // Indexed returns the objects of a namespace that have at least one of the index terms in by. An empty namespace means
 // all namespaces. All calls for the same kind and namespace must pass the same termsOf, because they share one index.
-func Indexed[T olmcore.Object](r *Reads, namespace string, by []Term, termsOf func(o T, add func(Term))) (found olmcore.Observed[T]) {
+func Indexed[T olmcore.Object](
+	r *Reads, namespace string, by []olmcore.Term, termsOf func(o T, add func(olmcore.Term)),
+) (found olmcore.Observed[T]) {
 	if r.err != nil {
 		return found
 	}
-	termsOfObject := func(o olmcore.Object, add func(Term)) {
+	termsOfObject := func(o olmcore.Object, add func(olmcore.Term)) {
 		if object, is := o.(T); is {
 			termsOf(object, add)
 		}
 	}
 	lookup := olmcore.Lookup{Kind: olmcore.GVKOf(*new(T)), Namespace: namespace, Key: "csv", TermsOf: termsOfObject}
-	objects := r.find(lookup, by)
-	found.Complete = objects.Complete
-	for _, o := range objects.Items {
+	objects, err := r.indexed.Find(r.ctx, r.reader, lookup, by...)
+	if err != nil && !errors.Is(err, olmcore.ErrNotRead) {
+		r.err = err
+	}
+	found.Complete = err == nil
+	for _, o := range objects {
 		found.Items = append(found.Items, o.(T))
 	}
 	return found
-}
-
-// index contains the objects of a kind by their terms. complete is false if they were not read.
-type index struct {
-	*terms.Index
-	complete bool
-}
-
-// find returns the objects that have one of some terms. It uses the index of the Reader if there is one.
-func (r *Reads) find(l olmcore.Lookup, by []Term) (found olmcore.Observed[olmcore.Object]) {
-	if finder, ok := r.reader.(olmcore.Finder); ok {
-		objects, err := finder.Find(r.ctx, r.reader, l, by...)
-		if err != nil && !errors.Is(err, olmcore.ErrNotRead) {
-			r.err = err
-		}
-		return olmcore.Observed[olmcore.Object]{Complete: err == nil, Items: objects}
-	}
-	kept, _ := r.index(l.Kind, l.Namespace, func() any {
-		all, err := olmcore.ObserveKind(r.ctx, r.reader, l.Kind, l.Namespace, nil)
-		r.err = err
-		if err != nil {
-			return nil
-		}
-		return &index{terms.Of(all.Items, l.TermsOf), all.Complete}
-	}).(*index)
-	if kept == nil {
-		return found
-	}
-	return olmcore.Observed[olmcore.Object]{Complete: kept.complete, Items: kept.Find(by...)}
-}
-
-// index returns the index of a kind in a namespace. It builds the index if neither the Reader nor r has it.
-func (r *Reads) index(gvk schema.GroupVersionKind, namespace string, build func() any) any {
-	if keeper, ok := r.reader.(olmcore.Indexer); ok {
-		return keeper.Index(gvk, namespace, "csv", build)
-	}
-	key := gvk.Kind + "." + gvk.Group + " " + namespace
-	if r.indexes[key] == nil {
-		r.indexes[key] = build()
-	}
-	return r.indexes[key]
 }
 
 // Missing returns a slice that contains name if the list is incomplete, or nil if the list is complete.
@@ -279,7 +239,7 @@ func ValidateMixed(field string, list olmcore.Observed[olmcore.Object]) error {
 // RoleBindings reads the RoleBindings of a namespace that may bind one of the accounts or have one of the names.
 // accounts contains the names of ServiceAccounts of the namespace.
 func RoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.Observed[*rbacv1.RoleBinding] {
-	return Indexed(r, namespace, bindingTerms(namespace, accounts, names), func(b *rbacv1.RoleBinding, add func(Term)) {
+	return Indexed(r, namespace, bindingTerms(namespace, accounts, names), func(b *rbacv1.RoleBinding, add func(olmcore.Term)) {
 		termsOfBinding(b.Name, b.Namespace, b.Subjects, add)
 	})
 }
@@ -287,7 +247,7 @@ func RoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.
 // ClusterRoleBindings reads the ClusterRoleBindings that may bind one of the accounts or have one of the names.
 // accounts contains the names of ServiceAccounts of the namespace.
 func ClusterRoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.Observed[*rbacv1.ClusterRoleBinding] {
-	return Indexed(r, "", bindingTerms(namespace, accounts, names), func(b *rbacv1.ClusterRoleBinding, add func(Term)) {
+	return Indexed(r, "", bindingTerms(namespace, accounts, names), func(b *rbacv1.ClusterRoleBinding, add func(olmcore.Term)) {
 		termsOfBinding(b.Name, "", b.Subjects, add)
 	})
 }
@@ -311,28 +271,28 @@ const (
 )
 
 // bindingTerms returns the terms of the bindings that may bind ServiceAccounts of a namespace, or that have a name.
-func bindingTerms(namespace string, accounts, names []string) []Term {
-	terms := []Term{
+func bindingTerms(namespace string, accounts, names []string) []olmcore.Term {
+	terms := []olmcore.Term{
 		{Of: termSubject, Value: rbac.GroupAll}, {Of: termSubject, Value: rbac.GroupAll + ":" + namespace},
 		{Of: termSubject, Value: rbac.GroupAuthenticated},
 	}
 	for _, name := range accounts {
-		terms = append(terms, Term{Of: termSubject, Value: rbac.UserPrefix + namespace + ":" + name})
+		terms = append(terms, olmcore.Term{Of: termSubject, Value: rbac.UserPrefix + namespace + ":" + name})
 	}
 	for _, name := range names {
-		terms = append(terms, Term{Of: termBinding, Value: name})
+		terms = append(terms, olmcore.Term{Of: termBinding, Value: name})
 	}
 	return terms
 }
 
 // termsOfBinding calls add with each term of a binding.
-func termsOfBinding(name, namespace string, subjects []rbacv1.Subject, add func(Term)) {
-	add(Term{Of: termBinding, Value: name})
+func termsOfBinding(name, namespace string, subjects []rbacv1.Subject, add func(olmcore.Term)) {
+	add(olmcore.Term{Of: termBinding, Value: name})
 	for _, s := range subjects {
 		user := s.Name
 		if s.Kind == rbacv1.ServiceAccountKind {
 			user = rbac.UserPrefix + cmp.Or(s.Namespace, namespace) + ":" + s.Name
 		}
-		add(Term{Of: termSubject, Value: user})
+		add(olmcore.Term{Of: termSubject, Value: user})
 	}
 }

@@ -192,7 +192,7 @@ func (m *Manager) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	return decode.Items(list)
 }
 
-// ListMetadata implements olmcore.MetadataLister.
+// ListMetadata implements olmcore.IndexedReader.
 func (m *Manager) ListMetadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
 	if m.watched.Holds(gvk, namespace) && m.isKept(gvk) {
 		return m.whole().ListMetadata(ctx, gvk, namespace, selector)

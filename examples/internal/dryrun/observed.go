@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/internal/terms"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
 )
@@ -62,7 +63,7 @@ type indexKey struct {
 	guessing bool
 }
 
-// Index implements olmcore.Indexer: the input does not change.
+// Index implements olmcore.IndexedReader: the input does not change.
 func (r *observed) Index(gvk schema.GroupVersionKind, namespace, key string, build func() any) any {
 	k := indexKey{gvk, namespace, key, r.guessing}
 	index, kept := r.indexes[k]
@@ -71,6 +72,30 @@ func (r *observed) Index(gvk schema.GroupVersionKind, namespace, key string, bui
 		r.indexes[k] = index
 	}
 	return index
+}
+
+// Find implements olmcore.IndexedReader.
+func (r *observed) Find(ctx context.Context, reader olmcore.Reader, l olmcore.Lookup, by ...olmcore.Term) ([]olmcore.Object, error) {
+	var failed error
+	index, _ := r.Index(l.Kind, l.Namespace, l.Key, func() any {
+		all, err := olmcore.ListKind(ctx, reader, l.Kind, l.Namespace, nil)
+		failed = err
+		if err != nil {
+			return nil
+		}
+		return terms.Of(all, l.TermsOf)
+	}).(*terms.Index)
+	if index == nil {
+		return nil, failed
+	}
+	return index.Find(by...), nil
+}
+
+// ListMetadata implements olmcore.IndexedReader.
+func (r *observed) ListMetadata(
+	ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector,
+) ([]olmcore.Object, error) {
+	return r.List(ctx, gvk, namespace, selector)
 }
 
 // Get implements olmcore.Reader.

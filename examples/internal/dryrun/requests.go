@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog"
-	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/subscription"
 )
@@ -73,7 +73,7 @@ func (r *runner) asked(controller string, key types.NamespacedName, request any)
 			found := r.result(v1alpha1.SubscriptionKind, types.NamespacedName{Namespace: key.Namespace, Name: s.Name})
 			found.asks(wish)
 		}
-	case certificate.Request:
+	case serving.Request:
 		var wish issueRequest
 		wish.Issue.Deployment, wish.Issue.Hosts = request.Deployment, request.Hosts
 		found := r.result(kindOf[controller], key)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle reads the content of unpacked bundles, and creates the steps that install a bundle. It also finds the
+// Package bundle reads the content of unpacked bundles, creates the steps that install a bundle, and parses the manifests
+// of these steps. It also finds the
 // unpacked bundles that InstallPlans need.
 package bundle
 
@@ -24,7 +25,6 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
@@ -204,7 +204,7 @@ func Incomplete(cm *corev1.ConfigMap) string {
 // decode returns the object in a file of a bundle, the keys with another case, and whether more documents follow. The
 // object is nil if the file is well formed and contains none.
 func decodeOne(data []byte) (object olmcore.Object, keys []decode.KeyCase, extra bool, err error) {
-	first, extra, err := manifest.FirstDocument(string(data))
+	first, extra, err := FirstDocument(string(data))
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -234,7 +234,7 @@ func decodeOne(data []byte) (object olmcore.Object, keys []decode.KeyCase, extra
 
 // identityOf returns the identity in a manifest. Keys may have any case. If several keys differ only in case, the last
 // one is used.
-func identityOf(values map[string]any) (id manifest.Identity, err error) {
+func identityOf(values map[string]any) (id Identity, err error) {
 	own := maps.Clone(values)
 	maps.DeleteFunc(own, func(key string, _ any) bool {
 		return !strings.EqualFold(key, "apiVersion") && !strings.EqualFold(key, "kind") && !strings.EqualFold(key, "metadata")
@@ -248,7 +248,7 @@ func identityOf(values map[string]any) (id manifest.Identity, err error) {
 
 // setIdentity gives a manifest apiVersion and kind as they are read, see apiVersionOf. The error says that there is no
 // apiVersion.
-func setIdentity(values map[string]any, id manifest.Identity) (keys []decode.KeyCase, err error) {
+func setIdentity(values map[string]any, id Identity) (keys []decode.KeyCase, err error) {
 	id.APIVersion = apiVersionOf(id.APIVersion, id.Kind)
 	if id.APIVersion == "" {
 		return nil, fmt.Errorf("%s has no apiVersion", id.Kind)

@@ -5,7 +5,6 @@ package bundle
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,23 +30,14 @@ func termOf(bundle types.NamespacedName) olmcore.Term {
 }
 
 // Needing reads every InstallPlan, in any namespace, that needs one of the given unpacked bundles: see Needed. The list
-// is incomplete if the Reader does not read InstallPlans. If the Reader is not an olmcore.Finder, all plans are read.
+// is incomplete if the Reader does not read InstallPlans. If the Reader is not an
+// olmcore.IndexedReader, all plans are read.
 func Needing(ctx context.Context, r olmcore.Reader, bundles []*corev1.ConfigMap) (olmcore.Observed[*v1alpha1.InstallPlan], error) {
 	var terms []olmcore.Term
 	for _, cm := range bundles {
 		terms = append(terms, termOf(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}))
 	}
-	finder, finds := r.(olmcore.Finder)
-	if !finds {
-		found, err := olmcore.Observe[*v1alpha1.InstallPlan](ctx, r, "", nil)
-		found.Items = slices.DeleteFunc(found.Items, func(p *v1alpha1.InstallPlan) bool {
-			needs := false
-			byBundle.TermsOf(p, func(term olmcore.Term) { needs = needs || slices.Contains(terms, term) })
-			return !needs
-		})
-		return found, err
-	}
-	objects, err := finder.Find(ctx, r, byBundle, terms...)
+	objects, err := olmcore.Indexed(r).Find(ctx, r, byBundle, terms...)
 	if errors.Is(err, olmcore.ErrNotRead) {
 		return olmcore.Observed[*v1alpha1.InstallPlan]{}, nil
 	}

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -58,7 +57,7 @@ func Referred(plan *v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 		if s == nil {
 			continue
 		}
-		if ref, ok := manifest.ParseRef(s.Resource.Manifest); ok {
+		if ref, ok := ParseReference(s.Resource.Manifest); ok {
 			found[types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}] = true
 		}
 	}

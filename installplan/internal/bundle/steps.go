@@ -15,21 +15,20 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
 )
 
-// Manifest returns the text of a step's manifest for an object of a bundle. If bare is true, the text omits apiVersion
+// EncodeStep returns the text of a step's manifest for an object of a bundle. If bare is true, the text omits apiVersion
 // and kind, as in the manifests that OLM writes for permission objects.
-type Manifest = func(object olmcore.Object, bare bool) (string, error)
+type EncodeStep = func(object olmcore.Object, bare bool) (string, error)
 
 // Steps returns the steps that install one operator into a namespace. The error says why the bundle cannot be
 // installed. Steps does not change the operator. The steps describe, in this order:
 //   - the ClusterServiceVersion of the operator
 //   - the other objects of its bundle, in their order
 //   - the permission objects of the ClusterServiceVersion
-func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1.Step, err error) {
+func Steps(o olmcore.Operator, namespace string, of EncodeStep) (steps []*v1alpha1.Step, err error) {
 	defer func() {
 		if err != nil {
 			steps, err = nil, About(o.Name, err)
@@ -174,7 +173,7 @@ func Literal(object olmcore.Object, bare bool) (text string, err error) {
 		delete(values, "apiVersion")
 		delete(values, "kind")
 	}
-	return manifest.Encode(values)
+	return EncodeManifest(values)
 }
 
 // NewStep returns the step of an object, with the status Unknown. resolving is the name of the ClusterServiceVersion

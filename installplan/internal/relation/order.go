@@ -12,8 +12,8 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -287,7 +287,7 @@ func isAwaited(
 // one. Then it skips the version for it, unless the version exists already.
 func skipsVersionOf(plan *v1alpha1.InstallPlan, pkg, existing string, csvs []*v1alpha1.ClusterServiceVersion) bool {
 	return slices.ContainsFunc(plan.Status.Plan, func(s *v1alpha1.Step) bool {
-		isOther := s != nil && s.Resource.Kind == kinds.Subscription && GeneratedPackage(s) == pkg && manifest.NameOf(s) != existing
+		isOther := s != nil && s.Resource.Kind == kinds.Subscription && GeneratedPackage(s) == pkg && bundle.NameOfStep(s) != existing
 		return isOther && !slices.ContainsFunc(csvs, func(c *v1alpha1.ClusterServiceVersion) bool {
 			return c.Name == s.Resolving && !c.IsCopied()
 		})
@@ -355,10 +355,10 @@ func PackagesOf(plan *v1alpha1.InstallPlan) (packages []string) {
 // packagesOfStep returns the packages that the properties of a ClusterServiceVersion name.
 func packagesOfStep(s *v1alpha1.Step) []string {
 	text := ""
-	if ref, ok := manifest.ParseRef(s.Resource.Manifest); ok {
+	if ref, ok := bundle.ParseReference(s.Resource.Manifest); ok {
 		text = ref.Properties
-	} else if m, err := manifest.Parse(s.Resource.Manifest); err == nil {
-		text, _ = manifest.Strings(m.Metadata(), "annotations")[olmcore.AnnotationProperties].(string)
+	} else if m, err := bundle.ParseManifest(s.Resource.Manifest); err == nil {
+		text, _ = bundle.Strings(m.Metadata(), "annotations")[olmcore.AnnotationProperties].(string)
 	}
 	return olmcore.PackagesOf(text)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -182,7 +182,7 @@ func (t Ties) Subscriptions(plan *v1alpha1.InstallPlan) []*v1alpha1.Subscription
 			switch {
 			case s == nil:
 			case s.Resource.Kind == kinds.Subscription:
-				add(s.Resource.Name, manifest.NameOf(s), GeneratedPackage(s))
+				add(s.Resource.Name, bundle.NameOfStep(s), GeneratedPackage(s))
 			default:
 				add(s.Resolving, s.Resource.Name)
 			}

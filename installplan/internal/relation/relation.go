@@ -16,10 +16,10 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/olmcore/olm/installplan/internal/input"
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/reasons"
+	"github.com/olmcore/olm/internal/inputs"
 	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -92,11 +92,11 @@ func takesPlaceInPlan(plan *v1alpha1.InstallPlan, s *v1alpha1.Subscription) bool
 // GeneratedPackage returns the package of the Subscription that a step creates, or an empty string if the manifest
 // names none.
 func GeneratedPackage(s *v1alpha1.Step) string {
-	m, err := manifest.Parse(s.Resource.Manifest)
+	m, err := bundle.ParseManifest(s.Resource.Manifest)
 	if err != nil {
 		return ""
 	}
-	name, _ := manifest.Fields(m.Object, "spec")["name"].(string)
+	name, _ := bundle.Fields(m.Object, "spec")["name"].(string)
 	return name
 }
 
@@ -181,7 +181,7 @@ func Marked(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) 
 			marked = append(marked, s)
 		}
 	}
-	return input.ByName(marked)
+	return inputs.ByName(marked)
 }
 
 // Unmark returns the update that removes the annotation GeneratedBy from a Subscription.

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -48,7 +48,7 @@ func byContent(w *world, t *Target) Decision {
 	}
 	if t.Observed.GetAnnotations()[hashKey] == hash {
 		// The hash does not contain the UIDs of the owners.
-		uid, _ := manifest.Fields(manifest.Fields(want, "metadata"), "labels")[olmcore.LabelOwnerUID].(string)
+		uid, _ := bundle.Fields(bundle.Fields(want, "metadata"), "labels")[olmcore.LabelOwnerUID].(string)
 		_, unrecorded := recordCoOwners(w, t, t.Observed, true)
 		if !isManaged(t.Observed) || ownedByAll(t.Observed, owners) && t.Observed.GetLabels()[olmcore.LabelOwnerUID] == uid && !unrecorded {
 			return Decision{Outcome: Done}
@@ -102,9 +102,9 @@ func (w *world) ownerOf(name string) olmcore.Owner {
 // labelled returns the desired object of a target without owner references: the manifest, with the owner labels.
 func labelled(w *world, t *Target) map[string]any {
 	object := withMetadata(t.desired.Object)
-	metadata := manifest.Fields(object, "metadata")
+	metadata := bundle.Fields(object, "metadata")
 	delete(metadata, "ownerReferences")
-	labels := manifest.Strings(metadata, "labels")
+	labels := bundle.Strings(metadata, "labels")
 	labels[olmcore.LabelManaged] = "true"
 	if t.Kind.Labelled && len(t.Versions) > 0 {
 		owner := olmcore.Owner{Kind: kinds.CSV, Namespace: w.in.Plan.Namespace, Name: t.Versions[0]}
@@ -116,7 +116,7 @@ func labelled(w *world, t *Target) map[string]any {
 		}
 	}
 	metadata["labels"] = labels
-	annotations := manifest.Strings(metadata, "annotations")
+	annotations := bundle.Strings(metadata, "annotations")
 	// A bundle cannot record co-owners of its objects.
 	maps.DeleteFunc(annotations, func(key string, _ any) bool { return strings.HasPrefix(key, olmcore.AnnotationCoOwnerPrefix) })
 	if len(annotations) > 0 {
@@ -130,10 +130,10 @@ func labelled(w *world, t *Target) map[string]any {
 // hashOf returns the hash of the content of an object. It does not depend on the UID of the owner, which changes if the
 // version is created again.
 func hashOf(object map[string]any) (string, error) {
-	if labels := manifest.Strings(manifest.Fields(object, "metadata"), "labels"); labels[olmcore.LabelOwnerUID] != nil {
+	if labels := bundle.Strings(bundle.Fields(object, "metadata"), "labels"); labels[olmcore.LabelOwnerUID] != nil {
 		delete(labels, olmcore.LabelOwnerUID)
 		object = withMetadata(object)
-		manifest.Fields(object, "metadata")["labels"] = labels
+		bundle.Fields(object, "metadata")["labels"] = labels
 	}
 	return olmcore.HashCanonical(object)
 }
@@ -352,7 +352,7 @@ func versionReference(name string) metav1.OwnerReference {
 // Owners returns the owner references to ClusterServiceVersions in a manifest, without UIDs. If several references have
 // the same name, Owners returns only the first. Other owner references are omitted, because their UIDs belong to
 // another cluster. With such a UID, the garbage collector would delete the object.
-func Owners(m manifest.Manifest) (refs []metav1.OwnerReference) {
+func Owners(m bundle.Manifest) (refs []metav1.OwnerReference) {
 	list, _ := m.Metadata()["ownerReferences"].([]any)
 	for _, entry := range list {
 		fields, _ := entry.(map[string]any)
@@ -406,7 +406,7 @@ func isOthers(w *world, t *Target) bool {
 // withMetadata returns a copy of an object with a copy of its metadata. All other fields are shared.
 func withMetadata(object map[string]any) map[string]any {
 	object = maps.Clone(object)
-	object["metadata"] = maps.Clone(manifest.Fields(object, "metadata"))
+	object["metadata"] = maps.Clone(bundle.Fields(object, "metadata"))
 	return object
 }
 
@@ -440,8 +440,8 @@ func merge(have, want map[string]any, kind kinds.Kind, managed bool) map[string]
 // mergeMetadata adds the labels and annotations of want to out, which it changes.
 func mergeMetadata(out, want map[string]any, kind kinds.Kind, managed bool) {
 	for _, field := range [...]string{"labels", "annotations"} {
-		merged := manifest.Strings(manifest.Fields(out, "metadata"), field)
-		for key, value := range manifest.Strings(manifest.Fields(want, "metadata"), field) {
+		merged := bundle.Strings(bundle.Fields(out, "metadata"), field)
+		for key, value := range bundle.Strings(bundle.Fields(want, "metadata"), field) {
 			_, exists := merged[key]
 			isKept := exists && kind.Additive || field == "labels" && slices.Contains(owning, key)
 			if managed || !isKept {
@@ -449,7 +449,7 @@ func mergeMetadata(out, want map[string]any, kind kinds.Kind, managed bool) {
 			}
 		}
 		if len(merged) > 0 {
-			manifest.Fields(out, "metadata")[field] = merged
+			bundle.Fields(out, "metadata")[field] = merged
 		}
 	}
 }

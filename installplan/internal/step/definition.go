@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/internal/apigroup"
 	"github.com/olmcore/olm/internal/builtin"
 	"github.com/olmcore/olm/olmcore"
@@ -53,7 +53,7 @@ type definition struct {
 // definitionRule is the rule of CustomResourceDefinitions.
 func definitionRule(w *world, t *Target) Decision {
 	object := labelled(w, t)
-	withoutRecords(manifest.Fields(object, "metadata"))
+	withoutRecords(bundle.Fields(object, "metadata"))
 	hash, err := hashOf(object)
 	if err != nil {
 		return unreadable(kinds.CRD, t.Key.Name, err)
@@ -77,7 +77,7 @@ func definitionRule(w *world, t *Target) Decision {
 //
 // Differs: OLM accepts the versions that a manifest records.
 func withoutRecords(metadata map[string]any) {
-	annotations, labels := manifest.Strings(metadata, "annotations"), manifest.Strings(metadata, "labels")
+	annotations, labels := bundle.Strings(metadata, "annotations"), bundle.Strings(metadata, "labels")
 	maps.DeleteFunc(annotations, func(key string, _ any) bool {
 		return strings.HasPrefix(key, AlongsidePrefix) || strings.HasPrefix(key, olmcore.KeyPrefix)
 	})

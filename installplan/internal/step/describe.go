@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
@@ -153,14 +153,14 @@ func (t *Target) place(namespace string) {
 
 // read returns the manifest of a step. If the manifest references an unpacked bundle, read returns that of the object
 // in the bundle. The Decision is set if there is no manifest.
-func read(w *world, s *v1alpha1.Step) (m manifest.Manifest, v Decision) {
+func read(w *world, s *v1alpha1.Step) (m bundle.Manifest, v Decision) {
 	text := s.Resource.Manifest
-	if ref, ok := manifest.ParseRef(text); ok {
+	if ref, ok := bundle.ParseReference(text); ok {
 		if text, v = w.literals[ref].find(s); v.Refused() {
 			return m, v
 		}
 	}
-	m, err := manifest.Parse(text)
+	m, err := bundle.ParseManifest(text)
 	switch {
 	case err == nil:
 		return m, Decision{}
@@ -169,7 +169,7 @@ func read(w *world, s *v1alpha1.Step) (m manifest.Manifest, v Decision) {
 	default:
 		v = unreadable(s.Resource.Kind, s.Resource.Name, err)
 	}
-	if errors.Is(err, manifest.ErrEmpty) {
+	if errors.Is(err, bundle.ErrEmpty) {
 		v.Outcome = Blocked
 	}
 	return m, v

@@ -13,7 +13,6 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -97,9 +96,9 @@ func (e *Evaluation) judge(w *world, steps []int) {
 		}
 		e.settle(t, v)
 		if t.Key.Kind == kinds.CRD && v.Outcome != Done {
-			spec := manifest.Fields(t.desired.Object, "spec")
+			spec := bundle.Fields(t.desired.Object, "spec")
 			group, _ := spec["group"].(string)
-			kind, _ := manifest.Fields(spec, "names")["kind"].(string)
+			kind, _ := bundle.Fields(spec, "names")["kind"].(string)
 			gk := schema.GroupKind{Group: group, Kind: kind}
 			w.defining[gk] = cmp.Or(w.defining[gk], t.Key.Name)
 		}
@@ -150,9 +149,9 @@ func (t *Target) join(other *Target) {
 // fold merges the second description of an object into the first. The result is as if both were applied in turn.
 func fold(first, second map[string]any, kind kinds.Kind) map[string]any {
 	out := merge(first, second, kind, true)
-	metadata := manifest.Fields(out, "metadata")
+	metadata := bundle.Fields(out, "metadata")
 	for _, field := range [...]string{"ownerReferences", "finalizers"} {
-		if list, ok := manifest.Fields(second, "metadata")[field].([]any); ok {
+		if list, ok := bundle.Fields(second, "metadata")[field].([]any); ok {
 			have, _ := metadata[field].([]any)
 			metadata[field] = slices.Concat(have, list)
 		}

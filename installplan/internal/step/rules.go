@@ -13,8 +13,8 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/reasons"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
@@ -203,15 +203,15 @@ func subscriptionRule(w *world, t *Target) Decision {
 		return Decision{Outcome: Done}
 	}
 	want := withMetadata(t.desired.Object)
-	pkg, _ := manifest.Fields(want, "spec")["name"].(string)
+	pkg, _ := bundle.Fields(want, "spec")["name"].(string)
 	if other := w.subscriptionTo(pkg, t.Key.Name); other != nil {
 		return Decision{Outcome: Done, Status: v1alpha1.StepStatusNotCreated}.with(w.about(t.Steps[0], olmcore.Info, reasons.SubscriptionExists,
 			"Subscription %s is not created: Subscription %s names package %s, too", t.Key.Name, other.Name, pkg))
 	}
-	metadata := manifest.Fields(want, "metadata")
-	annotations := manifest.Strings(metadata, "annotations")
+	metadata := bundle.Fields(want, "metadata")
+	annotations := bundle.Strings(metadata, "annotations")
 	annotations[relation.GeneratedBy] = w.in.Plan.Name
-	metadata["labels"], metadata["annotations"] = manifest.Strings(metadata, "labels"), annotations
+	metadata["labels"], metadata["annotations"] = bundle.Strings(metadata, "labels"), annotations
 	o, err := typed(t, want)
 	if err != nil {
 		return unreadable(t.Key.Kind, t.Key.Name, err)

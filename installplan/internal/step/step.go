@@ -12,8 +12,8 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -92,7 +92,7 @@ type Target struct {
 	Observed olmcore.Object
 
 	rule    rule
-	desired manifest.Manifest
+	desired bundle.Manifest
 }
 
 // Explain returns the message that OLM would report for a failed write of the target. text is the error of the API

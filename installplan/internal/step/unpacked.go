@@ -14,7 +14,6 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -39,7 +38,7 @@ type identity struct {
 // unpacked is the cached content of a bundle: the size of its files, and the steps for references to it.
 type unpacked struct {
 	size     int
-	literals map[manifest.Ref]literal
+	literals map[bundle.Reference]literal
 }
 
 // Next returns the Memory for the next call. That call may use the bundles that the previous call stored in m.
@@ -72,7 +71,7 @@ func (m *Memory) recall(cm *corev1.ConfigMap) *unpacked {
 }
 
 // keep stores the steps for a reference to a bundle.
-func (m *Memory) keep(cm *corev1.ConfigMap, size int, ref manifest.Ref, l literal) {
+func (m *Memory) keep(cm *corev1.ConfigMap, size int, ref bundle.Reference, l literal) {
 	id := identityOf(cm)
 	if m == nil || id.uid == "" || id.resourceVersion == "" {
 		return
@@ -82,7 +81,7 @@ func (m *Memory) keep(cm *corev1.ConfigMap, size int, ref manifest.Ref, l litera
 		if m.size+size > maxRemembered {
 			return
 		}
-		u = &unpacked{size: size, literals: map[manifest.Ref]literal{}}
+		u = &unpacked{size: size, literals: map[bundle.Reference]literal{}}
 		m.now[id], m.size = u, m.size+size
 	}
 	u.literals[ref] = l
@@ -100,12 +99,12 @@ type literal struct {
 
 // literals returns the steps of the unpacked bundles that steps of the plan reference, and the lookups of bundles whose
 // content is lost. The references to one bundle differ in their properties, so each bundle is read only once.
-func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1alpha1.BundleLookup) {
-	made = map[manifest.Ref]literal{}
+func literals(w *world, steps []int) (made map[bundle.Reference]literal, lost []v1alpha1.BundleLookup) {
+	made = map[bundle.Reference]literal{}
 	contents, inflated := map[types.NamespacedName]*content{}, 0
 	for _, i := range steps {
 		s := w.in.Plan.Status.Plan[i]
-		ref, ok := manifest.ParseRef(s.Resource.Manifest)
+		ref, ok := bundle.ParseReference(s.Resource.Manifest)
 		_, known := made[ref]
 		if !ok || known || s.Resource.Kind == kinds.PullSecret {
 			continue
@@ -113,7 +112,7 @@ func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1al
 		if !bundle.MayRefer(w.in.Plan.Namespace, ref.Namespace, w.in.GlobalNamespace) {
 			made[ref] = literal{problem: fmt.Sprintf(
 				"error finding unpacked bundle configmap for ref %v: plans of namespace %s may not use bundles of namespace %s",
-				ref.BundleSource, w.in.Plan.Namespace, ref.Namespace)}
+				ref.Source, w.in.Plan.Namespace, ref.Namespace)}
 			continue
 		}
 		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
@@ -177,7 +176,7 @@ func contentOf(w *world, key types.NamespacedName, inflated *int) *content {
 
 // recall returns the steps for a reference that an earlier call created. If known is false, Content contains what the
 // steps are created from.
-func (c *content) recall(ref manifest.Ref) (l literal, known bool) {
+func (c *content) recall(ref bundle.Reference) (l literal, known bool) {
 	if c.known == nil {
 		return l, false
 	}
@@ -189,10 +188,10 @@ func (c *content) recall(ref manifest.Ref) (l literal, known bool) {
 }
 
 // literalOf returns the steps for a reference. resolving is the ClusterServiceVersion of the step with the reference.
-func (c *content) literalOf(w *world, resolving string, ref manifest.Ref) literal {
+func (c *content) literalOf(w *world, resolving string, ref bundle.Reference) literal {
 	problem := func(format string, args ...any) literal { return literal{problem: fmt.Sprintf(format, args...)} }
 	if c.problem != "" {
-		return problem("error %s unpacked bundle configmap for ref %v: %s", c.failed, ref.BundleSource, c.problem)
+		return problem("error %s unpacked bundle configmap for ref %v: %s", c.failed, ref.Source, c.problem)
 	}
 	if l, known := c.recall(ref); known {
 		w.in.Memory.keep(c.configMap, c.size, ref, l)
@@ -208,7 +207,7 @@ func (c *content) literalOf(w *world, resolving string, ref manifest.Ref) litera
 	}
 	steps, err := bundle.Steps(olmcore.Operator{Name: c.Version(), Replaces: ref.Replaces, Bundle: own}, w.in.Plan.Namespace, bundle.Literal)
 	if err != nil {
-		return problem("error loading unpacked bundle configmap for ref %v: %s", ref.BundleSource, err)
+		return problem("error loading unpacked bundle configmap for ref %v: %s", ref.Source, err)
 	}
 	l := literal{steps: steps}
 	w.in.Memory.keep(c.configMap, c.size, ref, l)
@@ -218,7 +217,7 @@ func (c *content) literalOf(w *world, resolving string, ref manifest.Ref) litera
 // lookupOf returns the lookup in which a plan records the image of a reference. A plan that runs as a ServiceAccount
 // unpacks nothing in the namespace of the global catalogs. Otherwise its author could pull any image with the Secrets
 // of that namespace.
-func lookupOf(plan *v1alpha1.InstallPlan, ref manifest.Ref) (l v1alpha1.BundleLookup, found bool) {
+func lookupOf(plan *v1alpha1.InstallPlan, ref bundle.Reference) (l v1alpha1.BundleLookup, found bool) {
 	if ref.Namespace != plan.Namespace && plan.Status.AttenuatedServiceAccountRef != nil {
 		return l, false
 	}

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -68,7 +68,7 @@ type world struct {
 	described map[string]*v1alpha1.ClusterServiceVersion
 	// defining contains the names of definitions that are not established yet, by the kind that they define.
 	defining map[schema.GroupKind]string
-	literals map[manifest.Ref]literal
+	literals map[bundle.Reference]literal
 }
 
 func newWorld(in Input) *world {
@@ -116,7 +116,7 @@ func (w *world) skipVersions() {
 		if s == nil || s.Resource.Kind != kinds.Subscription || w.here(s.Resolving) != nil {
 			continue
 		}
-		other := w.subscriptionTo(relation.GeneratedPackage(s), manifest.NameOf(s))
+		other := w.subscriptionTo(relation.GeneratedPackage(s), bundle.NameOfStep(s))
 		if other == nil || other.Status.CurrentCSV == "" || other.Status.CurrentCSV == s.Resolving || other.Status.InstalledCSV == s.Resolving {
 			continue
 		}

@@ -135,7 +135,7 @@ func (c *cluster) run() (err error) {
 	}
 	c.ends = append(c.ends, c.plane.Stop)
 	images := fake.NewCluster(begun) // it says what an image is called
-	if c.nodes, err = c.plane.PlayNodes(images.ImageID); err != nil {
+	if c.nodes, err = c.plane.PlayNodes(func(name string) string { return images.Image(name).ID() }); err != nil {
 		return err
 	}
 	c.ends = append(c.ends, c.nodes.Stop)

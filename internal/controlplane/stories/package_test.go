@@ -126,7 +126,7 @@ func (p *pack) bundleOf(s *story, entry resolution.ChannelEntry) resolution.Bund
 
 // usualCSV is an operator with one Deployment, for any OperatorGroup but those of several namespaces.
 func usualCSV(s *story, name string, entry resolution.ChannelEntry, version string) *v1alpha1.ClusterServiceVersion {
-	csv := decode[*v1alpha1.ClusterServiceVersion](s, strings.NewReplacer("PKG", name, "VERSION", version).Replace(`
+	csv := decodeManifest[*v1alpha1.ClusterServiceVersion](s, strings.NewReplacer("PKG", name, "VERSION", version).Replace(`
 apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
 metadata: {name: PKG.vVERSION}

@@ -110,7 +110,7 @@ func (s *story) objects(text string) (objects []olmcore.Object) {
 	return objects
 }
 
-func decode[T olmcore.Object](s *story, text string) T {
+func decodeManifest[T olmcore.Object](s *story, text string) T {
 	objects := s.objects(text)
 	require.Len(s, objects, 1)
 	return objects[0].(T)

@@ -8,9 +8,10 @@ import (
 	"strings"
 
 	"github.com/olmcore/olm/internal/spelling"
-	"github.com/olmcore/olm/subscription/internal/quoted"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
+
+	"github.com/olmcore/olm/internal/printable"
 )
 
 // impossibility is one reason why nothing matches a Subscription.
@@ -141,7 +142,7 @@ func otherChannel(_ *search.View, s *model.Subscription) (list []proposal) {
 	}
 	for _, channel := range channels {
 		list = append(list, changing(model.ChangeChannel, s.Object.Name, []model.Change{{Subscription: s.Object.Name, Channel: channel}},
-			"Let Subscription %s follow a channel of package %s that exists: %s.", name, pkg, enumeration(some(quoted.Names(channels), " or "))))
+			"Let Subscription %s follow a channel of package %s that exists: %s.", name, pkg, enumeration(some(printable.Names(channels), " or "))))
 	}
 	return list
 }

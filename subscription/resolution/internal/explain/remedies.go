@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/olmcore/olm/subscription/internal/quoted"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
+
+	"github.com/olmcore/olm/internal/printable"
 )
 
 // conflict is a contradiction that remedies are proposed for.
@@ -88,7 +89,7 @@ type enumeration string
 func advise(format string, args ...any) string {
 	for i, arg := range args {
 		if name, isName := arg.(string); isName {
-			args[i] = quoted.Name(name)
+			args[i] = printable.Name(name)
 		}
 	}
 	return fmt.Sprintf(format, args...)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/blang/semver/v4"
 
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/internal/quoted"
 )
 
 // predicateKind says how a predicate is satisfied.
@@ -232,11 +232,11 @@ func (q *Predicate) Words() string {
 	case IsPackage:
 		version := strings.TrimLeft(q.In.Text, "= ")
 		if _, err := semver.Parse(version); err == nil {
-			return fmt.Sprintf("exactly version %s of package %s", version, quoted.Name(q.Name))
+			return fmt.Sprintf("exactly version %s of package %s", version, printable.Name(q.Name))
 		}
-		return fmt.Sprintf("an operator of package %s in version %s", quoted.Name(q.Name), q.In.Text)
+		return fmt.Sprintf("an operator of package %s in version %s", printable.Name(q.Name), q.In.Text)
 	case IsLabel:
-		return "an operator with the label " + quoted.Name(q.Name)
+		return "an operator with the label " + printable.Name(q.Name)
 	case IsCEL:
 		if q.Message != "" {
 			return fmt.Sprintf("an operator for which %s holds (%q)", q.Rule, q.Message)
