@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore/controller"
 )
 
-// DefaultMaxRounds is the default of Driver.MaxRounds.
-const DefaultMaxRounds = 200
+// defaultMaxRounds is the default of Driver.MaxRounds.
+const defaultMaxRounds = 200
 
 // If all writes of a reconcile failed, the key is retried failureRetries times at the same instant, and then after a
 // delay that doubles from firstRetry to lastRetry, as in a work queue.
@@ -40,7 +40,7 @@ type Driver struct {
 	Readers map[string]olmcore.Reader
 	// Lags contains how far the Views of controllers lag behind the cluster, by name.
 	Lags map[string]Lag
-	// MaxRounds limits the rounds of Settle. 0 means DefaultMaxRounds.
+	// MaxRounds limits the rounds of Settle. 0 means 200.
 	MaxRounds int
 	// Events contains all actions, Transitions and new Diagnostics, oldest first. The caller may shorten it at any time.
 	Events []controller.Event
@@ -75,7 +75,7 @@ type keyMemory struct {
 func (d *Driver) Settle(ctx context.Context) error {
 	rounds := d.MaxRounds
 	if rounds <= 0 {
-		rounds = DefaultMaxRounds
+		rounds = defaultMaxRounds
 	}
 	from := len(d.Events)
 	for range rounds {

@@ -159,14 +159,13 @@ func (in Input) gains(p *v1alpha1.InstallPlan) (unread []string) {
 	return append(unread, permissions.Gained(in.Objects, brought)...)
 }
 
-// Controller returns the controller, for whatever runs the library's.
+// Controller returns the controller, which runs in the same programs as those of the library.
 func Controller() controller.Controller {
-	keyOf := func(o olmcore.Object) []types.NamespacedName { return []types.NamespacedName{{Name: o.GetName()}} }
 	return controller.Controller{
-		Name: "maintenancewindow", Kinds: []schema.GroupVersionKind{Kind}, KeysOf: keyOf, Reconcile: gather,
+		Name: "maintenancewindow", Kinds: []schema.GroupVersionKind{Kind}, Reconcile: gather,
 		Affected: func(o olmcore.Object) []types.NamespacedName {
 			if olmcore.GVKOf(o) == Kind {
-				return keyOf(o)
+				return []types.NamespacedName{{Name: o.GetName()}}
 			} else if slices.Contains(Watched, olmcore.GVKOf(o)) {
 				return []types.NamespacedName{{}} // all windows
 			}

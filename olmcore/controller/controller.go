@@ -22,8 +22,8 @@ type ReconcileFunc func(
 	ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults,
 ) (olmcore.Result, error)
 
-// Controller is a ReconcileFunc with the keys that it reconciles, independent of the program that runs it. Name, Kinds
-// and Reconcile are required. Different keys may be reconciled concurrently.
+// Controller is a ReconcileFunc with the keys that it reconciles, independent of the program that runs it. Name and
+// Reconcile are required. Different keys may be reconciled concurrently.
 type Controller struct {
 	// Name identifies the controller in reports, for example "catalog".
 	Name string

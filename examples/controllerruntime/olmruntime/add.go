@@ -28,8 +28,8 @@ import (
 // AddController must be called before the manager starts. The error is an *olmcore.InputError if c lacks a field or the
 // manager has started, or that of the manager: its scheme lacks the Go type of a kind, or a kind is not served.
 func (m *Manager) AddController(c controller.Controller, also ...schema.GroupVersionKind) error {
-	if len(c.Kinds) == 0 || c.Reconcile == nil {
-		return &olmcore.InputError{Field: "c", Problem: "needs Kinds and Reconcile"}
+	if c.Reconcile == nil {
+		return &olmcore.InputError{Field: "c", Problem: "needs Reconcile"}
 	}
 	select {
 	case <-m.Elected():

@@ -142,7 +142,7 @@ func TestAddControllerRefusesWhatItCannotRun(t *testing.T) {
 	user := usersManager(t, config, ctrl.Options{Scheme: other})
 	mgr, err := olmruntime.SetupWithManager(user, olmruntime.Options{}, controllers.Group)
 	require.NoError(t, err)
-	require.EqualError(t, mgr.AddController(controller.Controller{Name: "notes"}), "invalid input: c needs Kinds and Reconcile")
+	require.EqualError(t, mgr.AddController(controller.Controller{Name: "notes"}), "invalid input: c needs Reconcile")
 	require.EqualError(t, mgr.AddController(noteController()),
 		`notes: the kind Note cannot be watched: its index olm.labels: no matches for kind "Note" in version "notes.example.com/v1"`)
 	ofAnother := noteController()
