@@ -351,13 +351,13 @@ func (p *past) checkReports(w *reporter, all bool) {
 				continue
 			}
 			if story.plan == "" {
-				require.True(p.t, slices.ContainsFunc(p.followed[s.UID], func(uid types.UID) bool { return matchesTruth(story.stages, p.happened[uid], story.late) }))
+				require.True(p.t, slices.ContainsFunc(p.followed[s.UID], func(uid types.UID) bool { return happened(story.stages, p.happened[uid], story.late) }))
 				continue
 			}
 			truth := p.happened[story.plan]
 			reported[story.plan]++
 			require.LessOrEqual(p.t, reported[story.plan], count(p.followed[s.UID], story.plan), "%s: %s was reported too often, references were %v", s.Name, story.plan, p.followed[s.UID])
-			require.True(p.t, matchesTruth(story.stages, truth, story.late), "%s: reported %v, happened %v", s.Name, story.stages, truth)
+			require.True(p.t, happened(story.stages, truth, story.late), "%s: reported %v, happened %v", s.Name, story.stages, truth)
 			failed := strings.Count(strings.Join(story.stages, " "), "Failed")
 			require.True(p.t, story.late || failed >= len(story.failures), "%s: reported %v, happened %v", s.Name, story.stages, truth)
 			require.True(p.t, story.late || isSubsequence(story.seen, story.stages), "%s: observed %v, reported %v", s.Name, story.seen, story.stages)
@@ -377,7 +377,7 @@ func (p *past) checkReports(w *reporter, all bool) {
 		case end == "Missing", last.late, !isOnce(truth): // what a deleted plan went through unseen cannot be known
 			require.Equal(p.t, end, last.stages[len(last.stages)-1])
 		default:
-			require.True(p.t, matchesTruth(last.stages, truth, false) && last.stages[len(last.stages)-1] == end, "%s: reported %v, happened %v", s.Name, last.stages, truth)
+			require.True(p.t, happened(last.stages, truth, false) && last.stages[len(last.stages)-1] == end, "%s: reported %v, happened %v", s.Name, last.stages, truth)
 		}
 	}
 }
@@ -394,13 +394,13 @@ func count(followed []types.UID, plan types.UID) (n int) {
 
 func isOnce(truth []string) bool { return strings.Count(strings.Join(truth, " "), "Installing") < 2 }
 
-// matchesTruth reports whether the reported stages of a plan happened in this order. Unless the plan was retried, no stage
+// happened reports whether the reported stages of a plan happened in this order. Unless the plan was retried, no stage
 // since its creation, or since some stage, may be left out.
-func matchesTruth(reported, truth []string, sinceSome bool) bool {
+func happened(reported, truth []string, sinceSome bool) bool {
 	if i := slices.IndexFunc(reported, func(stage string) bool { return strings.HasPrefix(stage, "perhaps ") }); i >= 0 {
 		without, with := slices.Delete(slices.Clone(reported), i, i+1), slices.Clone(reported)
 		with[i] = strings.TrimPrefix(reported[i], "perhaps ")
-		return matchesTruth(without, truth, sinceSome) || matchesTruth(with, truth, sinceSome)
+		return happened(without, truth, sinceSome) || happened(with, truth, sinceSome)
 	}
 	if !isSubsequence(reported, truth) {
 		return false

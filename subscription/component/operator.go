@@ -81,11 +81,7 @@ func Reconcile(in Input) (olmcore.Result, error) {
 				fmt.Sprintf("metadata.labels[%q]", key), "no Operator object is created for the label %s: %q is not a valid object name: %s",
 				key, in.Name, strings.Join(validation.IsDNS1123Subdomain(in.Name), "; "))}}, nil
 	case in.Operator == nil:
-		created := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: in.Name}}
-		created.APIVersion, created.Kind = target.APIVersion, target.Kind
-		return olmcore.Result{Actions: []olmcore.Action{olmcore.CreateOf(created, olmcore.Cause{
-			Reason: ReasonOperatorMissing, Message: fmt.Sprintf("%d objects have the label %s", len(members), key),
-		})}}, nil
+		return olmcore.Result{Actions: []olmcore.Action{createOperator(in.Name, key, len(members))}}, nil
 	}
 	var out olmcore.Result
 	report := func(format string, args ...any) {
@@ -167,6 +163,15 @@ func references(components []olmcore.Object) (refs []operatorsv1.RichReference, 
 		refs = append(refs, ref)
 	}
 	return refs, room < 0
+}
+
+// createOperator returns the action that creates the Operator object for a label that some objects have.
+func createOperator(name, key string, members int) olmcore.Action {
+	created := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	created.APIVersion, created.Kind = operatorsv1.GroupVersion.String(), "Operator"
+	return olmcore.CreateOf(created, olmcore.Cause{
+		Reason: ReasonOperatorMissing, Message: fmt.Sprintf("%d objects have the label %s", members, key),
+	})
 }
 
 // members returns the objects with the label that are listed, sorted and without duplicates.

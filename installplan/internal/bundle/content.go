@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle reads the content of unpacked bundles, creates the steps that install a bundle, and parses the manifests
-// of these steps. It also finds the
-// unpacked bundles that InstallPlans need.
+// Package bundle reads the content of unpacked bundles, creates the steps that install a bundle, and parses the
+// manifests of these steps. It also finds the unpacked bundles that InstallPlans need.
 package bundle
 
 import (

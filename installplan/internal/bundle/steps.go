@@ -188,7 +188,8 @@ func NewStep(resolving string, object olmcore.Object, text string, catalog types
 		gvk.Kind = kinds.BundleSecret
 	}
 	return &v1alpha1.Step{Resolving: resolving, Status: v1alpha1.StepStatusUnknown, Resource: v1alpha1.StepResource{
-		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: name, Manifest: text, CatalogSource: catalog.Name, CatalogSourceNamespace: catalog.Namespace,
+		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: name, Manifest: text,
+		CatalogSource: catalog.Name, CatalogSourceNamespace: catalog.Namespace,
 	}}, nil
 }
 
