@@ -116,5 +116,3 @@ func setZero[T comparable](field *T, value T) {
 		*field = value
 	}
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

@@ -195,7 +195,7 @@ func (f *facts) endpoints(o olmcore.Object) (endpoints []endpoint) {
 			endpoints = append(endpoints, endpoint{config.Service.Name, &config.CABundle})
 		}
 	case *admissionregistrationv1.ValidatingWebhookConfiguration, *admissionregistrationv1.MutatingWebhookConfiguration:
-		for _, config := range f.calls(o.(olmcore.Object)) {
+		for _, config := range f.calls(o) {
 			endpoints = append(endpoints, endpoint{config.Service.Name, &config.CABundle})
 		}
 	}
