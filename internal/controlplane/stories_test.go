@@ -28,7 +28,7 @@ func requireSame(t *testing.T, fake, real recorded) {
 }
 
 // serving returns the nodes of the ready registry Pods that are not going.
-func serving(t testing.TB, w world) (nodes []string) {
+func servingNodes(t testing.TB, w world) (nodes []string) {
 	for _, pod := range list[*corev1.Pod](t, w, "olm") {
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil {
@@ -48,7 +48,7 @@ func TestACatalogSurvivesItsNode(t *testing.T) {
 		w.addNode("b")
 		w.start(1)
 		create(t, w, catalogSource())
-		w.until("a Pod serves from a", func() bool { return slices.Equal(serving(t, w), []string{"a"}) })
+		w.until("a Pod serves from a", func() bool { return slices.Equal(servingNodes(t, w), []string{"a"}) })
 		first := list[*corev1.Pod](t, w, "olm")[0].Name
 
 		w.failNode("a")
@@ -57,7 +57,7 @@ func TestACatalogSurvivesItsNode(t *testing.T) {
 			require.NotNil(t, pod, "no kubelet confirms that it ended")
 			return pod.DeletionTimestamp != nil
 		})
-		w.until("a Pod serves from b", func() bool { return slices.Equal(serving(t, w), []string{"b"}) })
+		w.until("a Pod serves from b", func() bool { return slices.Equal(servingNodes(t, w), []string{"b"}) })
 		w.until("the stuck Pod is gone", func() bool { return get[*corev1.Pod](t, w, "olm", first) == nil })
 		w.until("the status says that it serves", func() bool {
 			cs := get[*v1alpha1.CatalogSource](t, w, "olm", "community")
