@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/internal/inputs"
+	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 )
 
