@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"pgregory.net/rapid"
 
+	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/olmcore/decode"
 )
