@@ -153,7 +153,8 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 	if managed {
 		refs, _ = ownerrefs.Add(refs, owners)
 	} else {
-		said = append(said, w.about(t.Steps[0], olmcore.Info, reasons.UnmanagedObjectUpdated, "%s existed before the operator was installed and gets no owner", t.Key))
+		said = append(said, w.about(t.Steps[0], olmcore.Info, reasons.UnmanagedObjectUpdated,
+			"%s existed before the operator was installed and gets no owner", t.Key))
 	}
 	after.SetOwnerReferences(refs)
 	recorded, changed := recordCoOwners(w, t, t.Observed, true)

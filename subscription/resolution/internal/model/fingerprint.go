@@ -119,7 +119,7 @@ type sourcePackage struct {
 	pkg    *PackageIndex
 }
 
-// reached returns what an answer depends on; none of the content where nothing of it is looked at.
+// reached returns the objects that a resolution depends on. It returns no catalog content if the resolution reads none.
 func reached(p *Problem) *reach {
 	r := &reach{p: p, packages: map[sourcePackage]bool{}, whole: map[int]bool{}, met: map[string]bool{}}
 	switch {
