@@ -58,8 +58,9 @@ func (s Clients) apis() []*api {
 	return slices.DeleteFunc(apisOf(s.CSV, s.APIServices), func(a *api) bool { return a.deployment == "" })
 }
 
-// Problem returns a message about the first invalid description of an owned APIService, or an empty string if all are
-// valid. A description without a Deployment is not reported here, because it is an unmet requirement.
+// ProblemOfAPIServices returns a message about the first invalid description of an owned APIService, or an empty
+// string if all are valid. A description without a Deployment is not reported here, because it is an unmet
+// requirement.
 //
 // Differs: OLM does not check the descriptions, and the API server rejects the APIService. This library checks them
 // before it writes.

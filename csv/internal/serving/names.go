@@ -13,8 +13,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Names returns the sorted names of the Deployments that serve webhooks or APIs. A Deployment is included if the
-// install strategy contains it, and an owned APIService or a webhook description names it.
+// DeploymentNames returns the sorted names of the Deployments that serve webhooks or APIs. A Deployment is included if
+// the install strategy contains it, and an owned APIService or a webhook description names it.
 func DeploymentNames(c *model.CSV) []string {
 	declared := model.DeploymentNames(c)
 	var names []string

@@ -30,9 +30,9 @@ const defaultPort = 443
 
 func port(p int32) int32 { return cmp.Or(p, defaultPort) }
 
-// Problem returns a message about the first invalid webhook description of a CSV, or an empty string if all are valid.
-// The message names the description and its field. A description is also invalid if the API server would always reject
-// its webhook.
+// ProblemOfWebhooks returns a message about the first invalid webhook description of a CSV, or an empty string if all
+// are valid. The message names the description and its field. A description is also invalid if the API server would
+// always reject its webhook.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
 // Differs: before an installation, OLM checks only for repeated names and forbidden rules. It retries the installation

@@ -200,8 +200,8 @@ func Incomplete(cm *corev1.ConfigMap) string {
 	return ""
 }
 
-// decode returns the object in a file of a bundle, the keys with another case, and whether more documents follow. The
-// object is nil if the file is well formed and contains none.
+// decodeOne returns the object in a file of a bundle, the keys with another case, and whether more documents follow.
+// The object is nil if the file is well formed and contains none.
 func decodeOne(data []byte) (object olmcore.Object, keys []decode.KeyCase, extra bool, err error) {
 	first, extra, err := FirstDocument(string(data))
 	if err != nil {
