@@ -33,7 +33,7 @@ func (x *Indexes) Find(ctx context.Context, r olmcore.Reader, l olmcore.Lookup, 
 			failed = fmt.Errorf("list %s in %q: %w", l.Kind.Kind, l.Namespace, err)
 			return nil
 		}
-		return &found{lookup: l, index: terms.Of(all, l.TermsOf), outdated: map[types.NamespacedName]struct{}{}}
+		return &found{lookup: l, index: terms.NewIndex(all, l.TermsOf), outdated: map[types.NamespacedName]struct{}{}}
 	}).(*found)
 	if failed != nil {
 		return nil, failed

@@ -43,7 +43,7 @@ type facts struct {
 	claim model.Claim
 	// report contains the requirements, and isMet reports whether all of them are met. They are set only in the phases
 	// that depend on requirements.
-	report report
+	report requirementStatuses
 	isMet  bool
 	// operator contains the data that installing the operator depends on.
 	operator model.Operator

@@ -79,7 +79,7 @@ func TestChangedRulesConcernTheRulesThatTheyMayGrant(t *testing.T) {
 					return slices.Contains(needed.APIGroups, group) || group == "" && len(needed.APIGroups) == 0
 				})
 			}
-			terms, got := rbac.Of([]rbacv1.PolicyRule{granted}).Terms(), false
+			terms, got := rbac.GrantedBy([]rbacv1.PolicyRule{granted}).Terms(), false
 			rbac.AddTerms(needed, func(term olmcore.Term) { got = got || slices.Contains(terms, term) })
 			require.Equal(t, want, got, "%v needed, %v granted", needed, granted)
 		}

@@ -56,14 +56,14 @@ var requirements = table{
 	serviceAccounts,
 }
 
-// report contains the entries of each row of a table, for one CSV.
-type report [][]v1alpha1.RequirementStatus
+// requirementStatuses contains the entries of each row of a table, for one CSV.
+type requirementStatuses [][]v1alpha1.RequirementStatus
 
 // entries returns the value of status.requirementStatus.
-func (r report) entries() []v1alpha1.RequirementStatus { return slices.Concat(r...) }
+func (r requirementStatuses) entries() []v1alpha1.RequirementStatus { return slices.Concat(r...) }
 
 // isMet reports whether all requirements are met.
-func (r report) isMet() bool { return !slices.ContainsFunc(r, isAnyUnmet) }
+func (r requirementStatuses) isMet() bool { return !slices.ContainsFunc(r, isAnyUnmet) }
 
 func (t table) gather(r *read.Reads, in *Input) {
 	for _, row := range t {
@@ -88,8 +88,8 @@ func (t table) unread(in *Input) string {
 	return ""
 }
 
-func (t table) judge(in *Input) report {
-	r := make(report, len(t))
+func (t table) judge(in *Input) requirementStatuses {
+	r := make(requirementStatuses, len(t))
 	for i, row := range t {
 		r[i] = printedRequirements(row.judge(in))
 	}
@@ -135,7 +135,7 @@ func sortedRequirements(entries []v1alpha1.RequirementStatus) []v1alpha1.Require
 }
 
 // takenBy reports whether all unmet entries of a report are unmet because the upgrade to a successor has begun.
-func (t table) takenBy(in *Input, report report, successor *version) bool {
+func (t table) takenBy(in *Input, report requirementStatuses, successor *version) bool {
 	for i, row := range t {
 		for _, r := range report[i] {
 			if isUnmet(r) && (row.takenBy == nil || !row.takenBy(in, successor, r)) {
@@ -147,7 +147,7 @@ func (t table) takenBy(in *Input, report report, successor *version) bool {
 }
 
 // heal returns the objects that an InstallPlan created for unmet entries of a report and that no longer exist.
-func (t table) heal(in *Input, report report) []olmcore.Object {
+func (t table) heal(in *Input, report requirementStatuses) []olmcore.Object {
 	var objects []olmcore.Object
 	for i, row := range t {
 		if row.heal != nil && isAnyUnmet(report[i]) {

@@ -49,7 +49,7 @@ func BenchmarkPublished(b *testing.B) {
 func run(b *testing.B, in preview.Input) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := preview.Of(context.Background(), in); err != nil {
+		if _, err := preview.Simulate(context.Background(), in); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -56,14 +56,14 @@ func ExampleGather() {
 	if err != nil {
 		fmt.Println(err)
 	}
-	p, err := preview.Of(ctx, in)
+	p, err := preview.Simulate(ctx, in)
 	for _, change := range p.SchemaChanges {
 		fmt.Println("to judge:", change.Before.Name, change.Versions, err)
 		in.CustomResources = olmcore.Found(installplan.ResourceVerdict{
 			CustomResourceDefinition: change.Before.Name, Version: "v1", Namespace: "ops", Name: "gold", New: []string{"spec.size: Required value"},
 		})
 	}
-	p, err = preview.Of(ctx, in)
+	p, err = preview.Simulate(ctx, in)
 	for _, d := range p.CustomResourceDefinitions {
 		fmt.Println(d.Breaking, d.Refused, err)
 	}

@@ -106,7 +106,7 @@ func Run(ctx context.Context, r olmcore.Reader, plan types.NamespacedName, now t
 	if err != nil {
 		return Preview{}, err
 	}
-	p, err := Of(ctx, in)
+	p, err := Simulate(ctx, in)
 	if err != nil || len(p.SchemaChanges) == 0 || options.Judge == nil {
 		return p, err
 	}
@@ -115,5 +115,5 @@ func Run(ctx context.Context, r olmcore.Reader, plan types.NamespacedName, now t
 		return Preview{}, err
 	}
 	in.CustomResources = olmcore.Found(verdicts...)
-	return Of(ctx, in)
+	return Simulate(ctx, in)
 }

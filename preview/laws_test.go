@@ -93,7 +93,7 @@ func FuzzOf(f *testing.F) {
 		for _, o := range read {
 			in.Objects = append(in.Objects, o.Object)
 		}
-		p, err := preview.Of(context.Background(), in)
+		p, err := preview.Simulate(context.Background(), in)
 		if err == nil {
 			require.NotNil(t, p.Objects)
 			require.NotNil(t, p.Blocked)

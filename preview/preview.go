@@ -48,10 +48,10 @@ const (
 	after  = 30 * time.Minute
 )
 
-// Of returns what approving a plan would do. What a plan that is approved already does is told as well; one that is
-// complete does nothing. The error is an *olmcore.InputError, one for which apierrors.IsNotFound holds when the plan is
-// not among the objects, or that of ctx.
-func Of(ctx context.Context, in Input) (Preview, error) {
+// Simulate returns what approving a plan would do. What a plan that is approved already does is told as well; one that
+// is complete does nothing. The error is an *olmcore.InputError, one for which apierrors.IsNotFound holds when the
+// plan is not among the objects, or that of ctx.
+func Simulate(ctx context.Context, in Input) (Preview, error) {
 	if err := in.validate(); err != nil {
 		return Preview{}, err
 	}

@@ -262,7 +262,7 @@ func TestCustomResourcesThatANewSchemaRefuses(t *testing.T) {
 	})
 	in, err := preview.Gather(ctx, w.Cluster, w.Plan(t), w.Cluster.Now(), w.OLM.Options)
 	require.NoError(t, err)
-	asking, err := preview.Of(ctx, in)
+	asking, err := preview.Simulate(ctx, in)
 	require.NoError(t, err)
 	require.Len(t, asking.SchemaChanges, 1)
 	require.Equal(t, []string{"v1"}, asking.SchemaChanges[0].Versions)
@@ -271,7 +271,7 @@ func TestCustomResourcesThatANewSchemaRefuses(t *testing.T) {
 	in.CustomResources = olmcore.Found(installplan.ResourceVerdict{
 		CustomResourceDefinition: upgradetest.Definition, Version: "v1", Namespace: "ops", Name: "gold", New: []string{"spec.rooms: Required value"},
 	})
-	p, err := preview.Of(ctx, in)
+	p, err := preview.Simulate(ctx, in)
 	require.NoError(t, err)
 	require.Empty(t, p.SchemaChanges)
 	require.Equal(t, []preview.Definition{{
@@ -307,10 +307,10 @@ func TestNothingOfItIsWritten(t *testing.T) {
 	for i, o := range in.Objects {
 		before[i] = o.DeepCopyObject().(olmcore.Object)
 	}
-	p, err := preview.Of(ctx, in)
+	p, err := preview.Simulate(ctx, in)
 	require.NoError(t, err)
 	require.Equal(t, before, in.Objects)
-	again, err := preview.Of(ctx, in)
+	again, err := preview.Simulate(ctx, in)
 	require.NoError(t, err)
 	require.Equal(t, p, again)
 }
@@ -340,19 +340,19 @@ func TestInput(t *testing.T) {
 	} {
 		in := good
 		change(&in)
-		_, err := preview.Of(context.Background(), in)
+		_, err := preview.Simulate(context.Background(), in)
 		require.ErrorIs(t, err, olmcore.ErrInvalidInput, want)
 		require.ErrorContains(t, err, want)
 	}
 	in := good
 	in.Plan.Name = "other"
-	_, err = preview.Of(context.Background(), in)
+	_, err = preview.Simulate(context.Background(), in)
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 	_, err = preview.Gather(context.Background(), w.Cluster, types.NamespacedName{Namespace: "ops", Name: "other"}, w.Cluster.Now(), w.OLM.Options)
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = preview.Of(ended, good)
+	_, err = preview.Simulate(ended, good)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -395,12 +395,12 @@ func TestANamespaceThatIsBeingDeleted(t *testing.T) {
 			in.Objects[i] = n
 		}
 	}
-	p, err := preview.Of(context.Background(), in)
+	p, err := preview.Simulate(context.Background(), in)
 	require.NoError(t, err)
 	require.Equal(t, in.Plan.Name, p.Plan.Name)
 	require.Equal(t, []preview.Block{{Object: olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: "ops"}, Reason: "Terminating", Message: "the namespace is being deleted"}}, p.Blocked)
 	require.NotNil(t, p.Objects)
-	a, err := rollback.Of(context.Background(), rollback.From(in, upgradetest.Subscription, ""))
+	a, err := rollback.Advise(context.Background(), rollback.From(in, upgradetest.Subscription, ""))
 	require.NoError(t, err)
 	require.Equal(t, "namespace ops is being deleted", a.Refused)
 }

@@ -298,7 +298,7 @@ func solving() controller.Controller {
 func TestHealthOfEverySubscriptionHasPhaseAndObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
-		all, err := health.Of(health.Input{Input: in})
+		all, err := health.Assess(health.Input{Input: in})
 		require.NoError(t, err)
 		require.Len(t, all, len(in.Subscriptions.Items))
 		for _, h := range all {

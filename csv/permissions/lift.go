@@ -253,7 +253,7 @@ func (g grant) problem(f *facts) string {
 		return model.OwnerOf(f.csv).Owns(o.GetLabels()) && olmcore.OwnedBy(o, f.csv.UID)
 	}
 	if role, is := f.observed[olmcore.KeyOf(g.role)].(*rbacv1.Role); is {
-		live := rbac.Of(role.Rules)
+		live := rbac.GrantedBy(role.Rules)
 		switch {
 		case !isOurs(role):
 			return "Role " + role.Name + " does not belong to this ClusterServiceVersion"

@@ -138,7 +138,7 @@ func (g grant) isGrantedBefore(f *facts, kept *records, places []place) bool {
 
 // isCoveredBy reports whether rules allow all that a permission does.
 func (g grant) isCoveredBy(rules []rbacv1.PolicyRule) bool {
-	granted := rbac.Of(rules)
+	granted := rbac.GrantedBy(rules)
 	return len(rules) > 0 && !slices.ContainsFunc(g.rules, func(r rbacv1.PolicyRule) bool { return !granted.InNamespace(r) })
 }
 

@@ -168,7 +168,7 @@ func (n *remembered) addHealth(s *scrape, p *place) {
 		n.unassessed(subscriptions)
 		return
 	}
-	answers, err := health.Of(health.Input{Input: in})
+	answers, err := health.Assess(health.Input{Input: in})
 	if err != nil {
 		n.unassessed(subscriptions)
 		return

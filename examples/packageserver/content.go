@@ -79,7 +79,7 @@ func (c *Content) show(key types.NamespacedName) {
 	delete(c.listed, key)
 	described, known := c.described[key]
 	if source := c.sources[key]; known && source != nil {
-		shown := described.Of(source)
+		shown := described.WithSource(source)
 		set(&c.shown, key, shown)
 		set(&c.listed, key, withoutIcons(shown))
 	}

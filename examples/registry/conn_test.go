@@ -81,7 +81,7 @@ func TestACatalogIsReadHeadByHead(t *testing.T) {
 	got, said, err := readOver(t, real(t, list), registry.Options{})
 	require.NoError(t, err)
 	require.Empty(t, said)
-	require.Equal(t, want, got.Of(nil))
+	require.Equal(t, want, got.WithSource(nil))
 }
 
 // answers is a registry that answers a question for a head with an error.

@@ -141,7 +141,7 @@ func (r indexing) Find(ctx context.Context, reader olmcore.Reader, l olmcore.Loo
 		if err != nil {
 			return nil, err
 		}
-		r.kept[l.Key] = terms.Of(all, l.TermsOf)
+		r.kept[l.Key] = terms.NewIndex(all, l.TermsOf)
 	}
 	return r.kept[l.Key].Find(by...), nil
 }

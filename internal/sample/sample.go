@@ -257,7 +257,7 @@ func Reconcile(t require.TestingT, in subscription.Input) subscription.Outcome {
 
 // HealthOf returns the health of the first Subscription by name.
 func HealthOf(t require.TestingT, in subscription.Input) health.Health {
-	all, err := health.Of(health.Input{Input: in})
+	all, err := health.Assess(health.Input{Input: in})
 	require.NoError(t, err)
 	return all[slices.Min(slices.Collect(maps.Keys(all)))]
 }

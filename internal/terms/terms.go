@@ -30,8 +30,8 @@ type term struct {
 	objects []*object
 }
 
-// Of returns the index of some objects by the terms that each has.
-func Of(objects []olmcore.Object, termsOf func(o olmcore.Object, add func(olmcore.Term))) *Index {
+// NewIndex returns the index of some objects by the terms that each has.
+func NewIndex(objects []olmcore.Object, termsOf func(o olmcore.Object, add func(olmcore.Term))) *Index {
 	x := &Index{termsOf: termsOf, objects: make(map[types.NamespacedName]*object, len(objects)), terms: map[olmcore.Term]*term{}}
 	for _, o := range objects {
 		x.Put(o)

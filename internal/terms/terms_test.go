@@ -26,7 +26,7 @@ func TestAnIndexFollowsEachChange(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		index, world := terms.Of(nil, termsOf), map[string]olmcore.Object{}
+		index, world := terms.NewIndex(nil, termsOf), map[string]olmcore.Object{}
 		for range 30 {
 			s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "in"), Name: fmt.Sprint(rapid.IntRange(0, 4).Draw(t, "name"))}}
 			name := terms.NameOf(s)
@@ -55,7 +55,7 @@ func TestAnIndexFollowsEachChange(t *testing.T) {
 			for _, name := range all {
 				objects = append(objects, world[name])
 			}
-			require.Equal(t, want, names(terms.Of(objects, termsOf).Find(by...)), "as one that is made anew does")
+			require.Equal(t, want, names(terms.NewIndex(objects, termsOf).Find(by...)), "as one that is made anew does")
 		}
 	})
 }

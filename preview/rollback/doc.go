@@ -9,7 +9,7 @@
 // left:
 //
 //	for {
-//		advice, err := rollback.Of(ctx, in) // of what is observed now; in.To is advice.To of the first time
+//		advice, err := rollback.Advise(ctx, in) // of what is observed now; in.To is advice.To of the first time
 //		if err != nil || advice.Refused != "" || len(advice.Steps) == 0 { break }
 //		if a := advice.Steps[0].Action; a != nil { err = executor.Do(ctx, a) } else { wait() }
 //	}

@@ -24,7 +24,7 @@ func Run(ctx context.Context, r olmcore.Reader, subscription types.NamespacedNam
 	}
 	in := From(gathered, subscription.Name, to)
 	in.AcceptLoss = acceptLoss
-	a, err := Of(ctx, in)
+	a, err := Advise(ctx, in)
 	if err != nil || len(a.SchemaChanges) == 0 || options.Judge == nil {
 		return a, err
 	}
@@ -33,5 +33,5 @@ func Run(ctx context.Context, r olmcore.Reader, subscription types.NamespacedNam
 		return Advice{}, err
 	}
 	in.CustomResources = olmcore.Found(verdicts...)
-	return Of(ctx, in)
+	return Advise(ctx, in)
 }

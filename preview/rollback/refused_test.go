@@ -78,7 +78,7 @@ func TestWhatWasNotReadIsNotGuessed(t *testing.T) {
 				in.Objects = append(in.Objects, o)
 			}
 		}
-		a, err := rollback.Of(context.Background(), in)
+		a, err := rollback.Advise(context.Background(), in)
 		require.NoError(t, err)
 		require.Equal(t, want, a.Refused)
 	}

@@ -59,9 +59,9 @@ const (
 	maxSteps = 50
 )
 
-// Of returns the way back. The error is an *olmcore.InputError, one for which apierrors.IsNotFound holds when the
+// Advise returns the way back. The error is an *olmcore.InputError, one for which apierrors.IsNotFound holds when the
 // Subscription is not among the objects, or that of ctx.
-func Of(ctx context.Context, in Input) (Advice, error) {
+func Advise(ctx context.Context, in Input) (Advice, error) {
 	if err := cmp.Or(in.validate(), ctx.Err()); err != nil {
 		return Advice{}, err
 	}

@@ -262,12 +262,12 @@ func TestVersionsOfOthersAreLeftAlone(t *testing.T) {
 	sub := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: vault.Namespace, Name: "shop"}, Spec: &v1alpha1.SubscriptionSpec{Package: "shop"}}
 	sub.Status.InstalledCSV = other.Name
 	objects := append(w.Cluster.Objects(), other, sub)
-	a, err := rollback.Of(context.Background(), rollback.Input{Now: w.Cluster.Now(), Namespace: vault.Namespace, Subscription: vault.Name, To: upgradetest.First, Objects: objects, Options: w.OLM.Options})
+	a, err := rollback.Advise(context.Background(), rollback.Input{Now: w.Cluster.Now(), Namespace: vault.Namespace, Subscription: vault.Name, To: upgradetest.First, Objects: objects, Options: w.OLM.Options})
 	require.NoError(t, err)
 	for _, s := range a.Steps {
 		require.False(t, s.Record != nil && s.Record.Target.Name == other.Name, "%v", s)
 	}
-	a, err = rollback.Of(context.Background(), rollback.Input{Now: w.Cluster.Now(), Namespace: vault.Namespace, Subscription: vault.Name, To: other.Name, Objects: objects, Options: w.OLM.Options})
+	a, err = rollback.Advise(context.Background(), rollback.Input{Now: w.Cluster.Now(), Namespace: vault.Namespace, Subscription: vault.Name, To: other.Name, Objects: objects, Options: w.OLM.Options})
 	require.NoError(t, err)
 	require.Equal(t, "shop.v1 is another Subscription's", a.Refused)
 }
@@ -292,19 +292,19 @@ func TestInput(t *testing.T) {
 	} {
 		in := good
 		change(&in)
-		_, err := rollback.Of(context.Background(), in)
+		_, err := rollback.Advise(context.Background(), in)
 		require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 		require.ErrorContains(t, err, want)
 	}
 	other := good
 	other.Subscription = "other"
-	_, err := rollback.Of(context.Background(), other)
+	_, err := rollback.Advise(context.Background(), other)
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 	_, err = rollback.Candidates(other)
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = rollback.Of(ended, good)
+	_, err = rollback.Advise(ended, good)
 	require.ErrorIs(t, err, context.Canceled)
 	first := upgradetest.Offering(t, []bundle{upgradetest.BundleOf(1)})
 	first.Approve(t)
@@ -364,7 +364,7 @@ func BenchmarkRegretted(b *testing.B) {
 	in := rollback.Input{Now: w.Cluster.Now(), Namespace: vault.Namespace, Subscription: vault.Name, Objects: w.Cluster.Objects(), Options: w.OLM.Options}
 	b.ReportAllocs()
 	for b.Loop() {
-		if a, err := rollback.Of(context.Background(), in); err != nil || a.Refused != "" {
+		if a, err := rollback.Advise(context.Background(), in); err != nil || a.Refused != "" {
 			b.Fatal(a.Refused, err)
 		}
 	}

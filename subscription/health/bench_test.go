@@ -23,12 +23,12 @@ func BenchmarkOf(b *testing.B) {
 	for _, n := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			in := crowd(n)
-			answers, err := health.Of(in)
+			answers, err := health.Assess(in)
 			require.NoError(b, err)
 			require.Len(b, answers, n)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := health.Of(in); err != nil {
+				if _, err := health.Assess(in); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -87,17 +87,17 @@ func ExampleGather() {
 		panic(err)
 	}
 	in.Now = time.Date(2026, 3, 1, 10, 5, 0, 0, time.UTC)
-	answers, err := health.Of(in) // by the name of the Subscription
+	answers, err := health.Assess(in) // by the name of the Subscription
 	fmt.Println(answers["etcd"].Phase, answers["etcd"].Reason, err)
 	// Output: Installing ImagePullBackOff <nil>
 }
 
-func ExampleOf() {
+func ExampleAssess() {
 	in, err := gathered()
 	if err != nil {
 		panic(err)
 	}
-	answers, err := health.Of(in)
+	answers, err := health.Assess(in)
 	if err != nil {
 		panic(err)
 	}
@@ -135,7 +135,7 @@ func ExampleSummarize() {
 	if err != nil {
 		panic(err)
 	}
-	answers, err := health.Of(in)
+	answers, err := health.Assess(in)
 	if err != nil {
 		panic(err)
 	}

@@ -39,9 +39,9 @@ type Health struct {
 	Advice string `json:"advice,omitempty"`
 }
 
-// Of returns the Health of each Subscription of a namespace, by the name of the Subscription. It returns an
+// Assess returns the Health of each Subscription of a namespace, by the name of the Subscription. It returns an
 // *olmcore.InputError if the input is invalid.
-func Of(in Input) (map[string]Health, error) {
+func Assess(in Input) (map[string]Health, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func TestArbitraryContentIsAnsweredOrRejected(t *testing.T) {
 		if rapid.Bool().Draw(t, "a hostile status") && len(in.ClusterServiceVersions.Items) > 0 {
 			in.ClusterServiceVersions.Items[0].Spec = gen.Value[v1alpha1.ClusterServiceVersionSpec](v).Draw(t, "spec")
 		}
-		answers, err := health.Of(in)
+		answers, err := health.Assess(in)
 		if err != nil {
 			require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 			return
@@ -111,14 +111,14 @@ func TestArbitraryContentIsAnsweredOrRejected(t *testing.T) {
 func TestSinceIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInput(t)
-		first, err := health.Of(in)
+		first, err := health.Assess(in)
 		require.NoError(t, err)
 		again := readAgain(t, in)
-		second, err := health.Of(again)
+		second, err := health.Assess(again)
 		require.NoError(t, err)
 		require.Equal(t, first, second)
 		retell(reflect.ValueOf(&again).Elem())
-		retold, err := health.Of(again)
+		retold, err := health.Assess(again)
 		require.NoError(t, err)
 		for name, h := range first {
 			require.Equal(t, h.Since, retold[name].Since, name)
@@ -208,7 +208,7 @@ func TestSummariesMergeInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts, all := []health.Summary{{}}, map[string]health.Health{}
 		for i := range rapid.IntRange(0, 4).Draw(t, "namespaces") {
-			answers, err := health.Of(drawInput(t))
+			answers, err := health.Assess(drawInput(t))
 			require.NoError(t, err)
 			for name, h := range answers {
 				h.Subscription.Namespace = fmt.Sprint("ns", i)

@@ -101,7 +101,7 @@ func inputWith(c *v1alpha1.ClusterServiceVersion, objects ...olmcore.Object) hea
 
 func only(t *testing.T, in health.Input) health.Health {
 	t.Helper()
-	all, err := health.Of(in)
+	all, err := health.Assess(in)
 	require.NoError(t, err)
 	require.Contains(t, all, "a")
 	return all["a"]
@@ -253,7 +253,7 @@ func TestInputErrorsNameTheField(t *testing.T) {
 	} {
 		in := inputWith(versionOf("Succeeded", ""))
 		change(&in)
-		_, err := health.Of(in)
+		_, err := health.Assess(in)
 		var problem *olmcore.InputError
 		require.ErrorAs(t, err, &problem, want)
 		require.Equal(t, want, problem.Field)

@@ -25,7 +25,7 @@ func answersOf(t *testing.T, h *chaos.History) (all health.Summary, answers []he
 		in, err := health.Gather(context.Background(), h.Cluster, namespace, subscription.Config{})
 		require.NoError(t, err)
 		in.Now = h.Cluster.Now()
-		of, err := health.Of(in)
+		of, err := health.Assess(in)
 		require.NoError(t, err)
 		require.Len(t, of, len(in.Subscriptions.Items))
 		for name, a := range of {
@@ -72,7 +72,7 @@ func TestFailedUpgradeNamesTheNewVersion(t *testing.T) {
 	in, err := health.Gather(context.Background(), w.Cluster, upgradetest.Namespace, subscription.Config{})
 	require.NoError(t, err)
 	in.Now = w.Cluster.Now()
-	answers, err := health.Of(in)
+	answers, err := health.Assess(in)
 	require.NoError(t, err)
 	h := answers[upgradetest.Subscription]
 	require.Equal(t, []string{"Degraded", "Deployment ops/vault-operator", "ProgressDeadlineExceeded"}, []string{string(h.Phase), h.Object.String(), h.Reason})

@@ -29,17 +29,17 @@ func ask(in *Input) *search.Question {
 // returns the number of rules, 0 for an input that has a solution.
 func CheckCore(in Input) (rules int, err error) {
 	q := ask(&in)
-	if q == nil || (&search.Solver{}).Decide(*q, &search.Budget{Limit: -1}).Verdict != search.Unsatisfiable {
+	if q == nil || (&search.Solver{}).Decide(*q, &search.Budget{Limit: -1}).Satisfiability != search.Unsatisfiable {
 		return 0, nil
 	}
 	found, _ := (&search.Solver{}).Reasons(*q, nil, &search.Budget{Limit: -1})
 	words := func() []Rule {
 		return explain.CoreOf(&search.View{Problem: q.Problem, Scope: q.Scope}, found).Rules
 	}
-	verdict := func(rules []int32) search.Verdict {
+	verdict := func(rules []int32) search.Satisfiability {
 		part := *q
 		part.Only = model.SetOf(rules...)
-		return (&search.Solver{}).Decide(part, &search.Budget{Limit: -1}).Verdict
+		return (&search.Solver{}).Decide(part, &search.Budget{Limit: -1}).Satisfiability
 	}
 	if verdict(found.Rules) != search.Unsatisfiable {
 		return 0, fmt.Errorf("the rules alone have a solution: %v", words())
@@ -81,7 +81,7 @@ func Selections(in Input) (list []Selection) {
 		return nil
 	}
 	answer := (&search.Solver{}).Decide(*q, &search.Budget{Limit: -1})
-	if answer.Verdict != search.Satisfiable {
+	if answer.Satisfiability != search.Satisfiable {
 		return nil
 	}
 	index := map[*model.Node]int{}

@@ -40,7 +40,7 @@ func Explain(in Input, subscription, bundle string) Explanation {
 			return Explanation{Subscription: subscription, Bundle: bundle, Chosen: true, Summary: text}
 		}
 	}
-	return explain.Of(&s.View, res.Failure, res.Cores, subscription, bundle, &s.limits.heldBack)
+	return explain.Explain(&s.View, res.Failure, res.Cores, subscription, bundle, &s.limits.heldBack)
 }
 
 // resolve decides. What every result has, and what only explains it, is not in the Result yet.

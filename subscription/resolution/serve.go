@@ -44,7 +44,7 @@ func (s *service) look() (again bool) {
 	share := s.limits.share()
 	answer := s.Solver.Decide(s.Question(), &share)
 	s.limits.spent += share.Spent
-	switch answer.Verdict {
+	switch answer.Satisfiability {
 	case search.Satisfiable:
 		s.Targets = targets(s.Problem, answer.Picks)
 		if unsafe, found := s.unsafe(answer.Picks); found {

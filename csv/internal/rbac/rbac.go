@@ -59,8 +59,8 @@ func (a Account) IsBound(subjects []rbacv1.Subject, bindingNamespace string) boo
 // namespace contains all rules that apply in the account's namespace, including those of cluster.
 type Granted struct{ cluster, namespace []rbacv1.PolicyRule }
 
-// Of returns a Granted with the given rules for the whole cluster.
-func Of(rules []rbacv1.PolicyRule) Granted { return Granted{cluster: rules, namespace: rules} }
+// GrantedBy returns a Granted with the given rules for the whole cluster.
+func GrantedBy(rules []rbacv1.PolicyRule) Granted { return Granted{cluster: rules, namespace: rules} }
 
 var anything = []string{rbacv1.VerbAll} // the wildcard of verbs, API groups, resources and URLs
 
@@ -73,7 +73,9 @@ func Changed(old, next *rbacv1.ClusterRole) Granted {
 		old = &rbacv1.ClusterRole{}
 	}
 	if len(Selectors(old))+len(Selectors(next)) > 0 {
-		return Of([]rbacv1.PolicyRule{{Verbs: anything, APIGroups: anything, Resources: anything}, {Verbs: anything, NonResourceURLs: anything}})
+		return GrantedBy(
+			[]rbacv1.PolicyRule{{Verbs: anything, APIGroups: anything, Resources: anything}, {Verbs: anything, NonResourceURLs: anything}},
+		)
 	}
 	without := func(rules []rbacv1.PolicyRule, o *rbacv1.ClusterRole) []rbacv1.PolicyRule {
 		if old.ResourceVersion == next.ResourceVersion || !equality.Semantic.DeepEqual(old.Labels, next.Labels) ||
@@ -84,7 +86,7 @@ func Changed(old, next *rbacv1.ClusterRole) Granted {
 			return slices.ContainsFunc(o.Rules, func(other rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, other) })
 		})
 	}
-	return Of(slices.Concat(without(old.Rules, next), without(next.Rules, old)))
+	return GrantedBy(slices.Concat(without(old.Rules, next), without(next.Rules, old)))
 }
 
 // Grants returns a function that looks up the rules of an account. These are the rules that the given roles and

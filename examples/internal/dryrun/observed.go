@@ -83,7 +83,7 @@ func (r *observed) Find(ctx context.Context, reader olmcore.Reader, l olmcore.Lo
 		if err != nil {
 			return nil
 		}
-		return terms.Of(all, l.TermsOf)
+		return terms.NewIndex(all, l.TermsOf)
 	}).(*terms.Index)
 	if index == nil {
 		return nil, failed

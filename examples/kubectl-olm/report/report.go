@@ -51,8 +51,8 @@ const (
 	InvalidInput = "InvalidInput"
 )
 
-// Of returns what package health says of a Subscription.
-func Of(h health.Health) Report {
+// New returns what package health says of a Subscription.
+func New(h health.Health) Report {
 	return Report{
 		Phase: string(h.Phase), Reason: h.Reason, Message: h.Message, Object: ObjectOf(h.Object), Since: At(h.Since), Advice: h.Advice,
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/subscription/health"
 )
 
-var full = report.Of(health.Health{
+var full = report.New(health.Health{
 	Phase: health.Installing, Reason: "ImagePullBackOff", Message: "container broker: Back-off pulling image",
 	Object: olmcore.Ref{APIVersion: "v1", Kind: "Pod", Namespace: "apps", Name: "broker-1", UID: "u", ResourceVersion: "7"},
 	Since:  time.Date(2026, 1, 1, 13, 32, 0, 0, time.FixedZone("CET", 3600)), Advice: "Make the image available.",
@@ -49,7 +49,7 @@ func TestTheJSONDoesNotChange(t *testing.T) {
 
 func TestHealthy(t *testing.T) {
 	for _, phase := range health.Phases() {
-		require.Equal(t, phase.Phase == health.Installed, report.Of(health.Health{Phase: phase.Phase}).Healthy(), phase.Phase)
+		require.Equal(t, phase.Phase == health.Installed, report.New(health.Health{Phase: phase.Phase}).Healthy(), phase.Phase)
 	}
 	for phase, want := range map[string]bool{"Complete": true, "Succeeded": true, "READY": true, "": false, report.Unknown: false, "CONNECTING": false, "Pending": false} {
 		require.Equal(t, want, report.Report{Phase: phase}.Healthy(), phase)

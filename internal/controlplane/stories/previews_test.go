@@ -94,7 +94,7 @@ func (s *story) goBack() {
 	for range 40 {
 		in := rollback.From(s.observed(), "alpha", "alpha.v1.0.0")
 		in.AcceptLoss = true
-		a, err := rollback.Of(s.Context(), in)
+		a, err := rollback.Advise(s.Context(), in)
 		require.NoError(s, err)
 		require.Empty(s, a.Refused)
 		if len(a.Steps) == 0 {

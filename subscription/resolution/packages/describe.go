@@ -78,7 +78,7 @@ func Describe(source *v1alpha1.CatalogSource, list []resolution.Package) (Catalo
 		}
 	}
 	sortDiagnostics(problems)
-	return out.Of(source), problems
+	return out.WithSource(source), problems
 }
 
 func sortDiagnostics(list []olmcore.Diagnostic) {
@@ -93,11 +93,11 @@ const (
 	maxSourceText   = 1 << 10
 )
 
-// Of returns a copy of the Catalog with the name, namespace, labels, creation time, display name, publisher and
-// priority of source. source may be another CatalogSource with the same content, or a new version of the same
-// CatalogSource. A nil source has the effect of an empty one. Of uses at most 100 labels, and the first KiB of display
-// name and publisher. It does not modify c.
-func (c Catalog) Of(source *v1alpha1.CatalogSource) Catalog {
+// WithSource returns a copy of the Catalog with the name, namespace, labels, creation time, display name, publisher
+// and priority of source. source may be another CatalogSource with the same content, or a new version of the same
+// CatalogSource. A nil source has the effect of an empty one. WithSource uses at most 100 labels, and the first KiB of
+// display name and publisher. It does not modify c.
+func (c Catalog) WithSource(source *v1alpha1.CatalogSource) Catalog {
 	if source == nil {
 		source = &v1alpha1.CatalogSource{}
 	}

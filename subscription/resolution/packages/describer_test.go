@@ -39,7 +39,7 @@ func describeByHead(d *packages.Describer, list []resolution.Package) (out packa
 			out.Packages = append(out.Packages, *m)
 		}
 	}
-	return out.Of(nil), said
+	return out.WithSource(nil), said
 }
 
 // Head by head the same is shown as of the whole.

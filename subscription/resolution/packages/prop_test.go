@@ -78,7 +78,7 @@ func TestTheOrderOfTheContentDoesNotMatter(t *testing.T) {
 		other := catalogSource("team", "other")
 		other.Labels, other.Spec.Publisher = map[string]string{"operatorframework.io/os.mine": "no", "new": "label"}, "x"
 		described, _ := packages.Describe(other, list)
-		if diff := cmp.Diff(described, before.Of(other)) + cmp.Diff(before, described.Of(catalogSource("olm", "c"))); diff != "" {
+		if diff := cmp.Diff(described, before.WithSource(other)) + cmp.Diff(before, described.WithSource(catalogSource("olm", "c"))); diff != "" {
 			t.Fatal(diff)
 		}
 		again := shuffled(t, list)

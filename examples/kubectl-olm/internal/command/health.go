@@ -35,7 +35,7 @@ func (r *root) healthIn(ctx context.Context, w *world.World, namespace string) (
 		in.HeldBack = resolution.Resolve(content).HeldBack
 	}
 	in.Now, in.Live = w.Now, true
-	return health.Of(in)
+	return health.Assess(in)
 }
 
 // reports are where Subscriptions stand, in their order.
@@ -55,7 +55,7 @@ func (r *root) reports(ctx context.Context, w *world.World, subs []*v1alpha1.Sub
 		all[i] = subscriptionOf(ctx, w, s)
 		switch h, told := in.of[s.Name]; {
 		case told:
-			all[i].Report = report.Of(h)
+			all[i].Report = report.New(h)
 		case errors.Is(in.err, olmcore.ErrNotRead):
 			all[i].Report = report.Report{Phase: report.Unknown, Reason: report.NotRead, Message: in.err.Error(), Advice: r.readAdvice()}
 		case errors.Is(in.err, olmcore.ErrInvalidInput):

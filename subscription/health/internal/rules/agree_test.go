@@ -19,7 +19,7 @@ import (
 	"github.com/olmcore/olm/subscription/health/internal/rules"
 )
 
-// vocabulary has the words that health.Of and the tables look at.
+// vocabulary has the words that health.Assess and the tables look at.
 func vocabulary(words map[string][]string) gen.Vocabulary {
 	all := map[string][]string{"": {"etcd.v1"}, "message": {"because"}, "status": {"True", "False"}, "reason": {"RequiresApproval", "Installing", "Other"}}
 	for field, list := range words {
@@ -29,7 +29,7 @@ func vocabulary(words map[string][]string) gen.Vocabulary {
 }
 
 func statusOf(t require.TestingT, o olmcore.Object) rules.Status {
-	r, err := rules.Of(o)
+	r, err := rules.Evaluate(o)
 	require.NoError(t, err)
 	return r.Status
 }

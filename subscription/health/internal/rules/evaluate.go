@@ -35,10 +35,10 @@ func kstatus(s Status, passes bool) string {
 	return "InProgress"
 }
 
-// Of returns the health of one Subscription, InstallPlan, ClusterServiceVersion or CatalogSource. The object may be
-// typed or unstructured. Of returns an *olmcore.InputError if the object is nil, cannot be converted or is of another
-// kind.
-func Of(o olmcore.Object) (Result, error) {
+// Evaluate returns the health of one Subscription, InstallPlan, ClusterServiceVersion or CatalogSource. The object may
+// be typed or unstructured. Of returns an *olmcore.InputError if the object is nil, cannot be converted or is of
+// another kind.
+func Evaluate(o olmcore.Object) (Result, error) {
 	ref := olmcore.RefOf(o)
 	if ref.Kind == "" {
 		return Result{}, &olmcore.InputError{Field: "Object", Problem: "is nil or has no kind"}

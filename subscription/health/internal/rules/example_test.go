@@ -12,11 +12,11 @@ import (
 	"github.com/olmcore/olm/subscription/health/internal/rules"
 )
 
-func ExampleOf() {
+func ExampleEvaluate() {
 	s := &v1alpha1.Subscription{Spec: &v1alpha1.SubscriptionSpec{Package: "etcd"}}
 	s.Status.State, s.Status.InstallPlanRef = v1alpha1.SubscriptionStateUpgradePending, &corev1.ObjectReference{Name: "install-x2"}
 	s.Status.Conditions = []v1alpha1.SubscriptionCondition{{Type: v1alpha1.SubscriptionInstallPlanPending, Status: "True", Reason: "RequiresApproval"}}
-	r, err := rules.Of(s)
+	r, err := rules.Evaluate(s)
 	if err != nil {
 		panic(err)
 	}

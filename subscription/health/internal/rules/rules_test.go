@@ -197,7 +197,7 @@ func TestUnsupportedObjectsAreRejected(t *testing.T) {
 		"nothing": nil, "a typed nothing": none, "another kind": &corev1.Pod{}, "no kind": &unstructured.Unstructured{},
 		"another group": &unstructured.Unstructured{Object: map[string]any{"apiVersion": "messaging.knative.dev/v1", "kind": "Subscription"}},
 	} {
-		_, err := rules.Of(o)
+		_, err := rules.Evaluate(o)
 		require.ErrorIs(t, err, olmcore.ErrInvalidInput, name)
 	}
 	_, err := rules.OfContent(nil)

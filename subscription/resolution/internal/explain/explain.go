@@ -13,10 +13,10 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
-// Of explains why a bundle is not chosen for a Subscription. If subscription is empty, Of considers the whole
+// Explain explains why a bundle is not chosen for a Subscription. If subscription is empty, Of considers the whole
 // namespace. failure and cores are the reasons why nothing, or not everything, is resolved. budget limits the search
 // for the reasons.
-func Of(v *search.View, failure *olmcore.ResolutionFailure, cores []model.Core, subscription, bundle string,
+func Explain(v *search.View, failure *olmcore.ResolutionFailure, cores []model.Core, subscription, bundle string,
 	budget *search.Budget) model.Explanation {
 	x := model.Explanation{Subscription: subscription, Bundle: bundle}
 	if subscription != "" && v.SubscriptionNamed(subscription) == nil {

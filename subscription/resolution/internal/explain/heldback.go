@@ -92,7 +92,7 @@ func excludedBy(v *search.View, s *model.Subscription, found search.Contradictio
 	return h
 }
 
-func reasonNotFound(s *model.Subscription, candidate string, verdict search.Verdict, budget *search.Budget) model.HeldBack {
+func reasonNotFound(s *model.Subscription, candidate string, verdict search.Satisfiability, budget *search.Budget) model.HeldBack {
 	text := fmt.Sprintf("Subscription %s does not get %s, and the reason was not found", s.Object.Name, candidate)
 	if verdict == search.Exhausted {
 		text += fmt.Sprintf(" within %d steps", budget.Spent)

@@ -19,13 +19,13 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
-// Verdict is the outcome of a search.
-type Verdict uint8
+// Satisfiability is the outcome of a search.
+type Satisfiability uint8
 
-// These are the possible Verdicts.
+// These are the possible values of Satisfiability.
 const (
 	// Satisfiable means that there is a solution.
-	Satisfiable Verdict = iota
+	Satisfiable Satisfiability = iota
 	// Unsatisfiable means that there is no solution.
 	Unsatisfiable
 	// Exhausted means that the Budget was used up before the search ended.
@@ -40,8 +40,8 @@ type Question struct {
 	Only model.Bitset
 	// Subs contains the Index of each Subscription to include. Nil means all Subscriptions.
 	Subs model.Bitset
-	// AnyOrder means that the caller needs only the Verdict, so any solution may be found. The search then tries Prefer
-	// first, and then the most recent selections.
+	// AnyOrder means that the caller needs only the Satisfiability, so any solution may be found. The search then tries
+	// Prefer first, and then the most recent selections.
 	AnyOrder bool
 	Prefer   *model.Node
 	// Demands contains additional restrictions. If it is nil, there are none.
@@ -59,7 +59,7 @@ type Demands struct {
 
 // Answer contains the result of a search: a solution, or the rules that exclude every solution.
 type Answer struct {
-	Verdict Verdict
+	Satisfiability Satisfiability
 	// Picks contains the solution, in the order in which the search decided the requirements.
 	Picks []Pick
 	// Conflict contains the numbers of rules that exclude every solution. It may contain more rules than necessary.
@@ -214,7 +214,7 @@ func (q *Question) unsatisfiable(conflict model.Bitset) Answer {
 			rules.Add(id)
 		}
 	}
-	return Answer{Verdict: Unsatisfiable, Conflict: rules}
+	return Answer{Satisfiability: Unsatisfiable, Conflict: rules}
 }
 
 // Budget limits the number of steps of one or more searches.

@@ -20,15 +20,15 @@ type Contradiction struct {
 
 // Reasons returns a minimal set of rules that exclude each other. If conflict is nil, Reasons first searches for a
 // conflict. The result names as few Subscriptions as possible, so that the other Subscriptions do not fail. The result
-// prefers rules of earlier Subscriptions. If the Budget is used up early, the set may not be minimal. If the Verdict is
-// not Unsatisfiable, no rules were found.
-func (s *Solver) Reasons(q Question, conflict model.Bitset, budget *Budget) (Contradiction, Verdict) {
+// prefers rules of earlier Subscriptions. If the Budget is used up early, the set may not be minimal. If the
+// Satisfiability is not Unsatisfiable, no rules were found.
+func (s *Solver) Reasons(q Question, conflict model.Bitset, budget *Budget) (Contradiction, Satisfiability) {
 	q.Problem.Considered() // says which Subscription each entry serves
 	r := reducer{q, s, budget}
 	if conflict == nil {
 		answer := r.first()
-		if answer.Verdict != Unsatisfiable {
-			return Contradiction{}, answer.Verdict
+		if answer.Satisfiability != Unsatisfiable {
+			return Contradiction{}, answer.Satisfiability
 		}
 		conflict = answer.Conflict
 	}
@@ -58,7 +58,7 @@ func (r *reducer) first() Answer {
 	if d := r.q.Demands; d != nil && d.Keep == nil {
 		q := r.q
 		q.Subs = model.SetOf()
-		if answer := r.solver.Decide(q, r.budget); answer.Verdict != Satisfiable {
+		if answer := r.solver.Decide(q, r.budget); answer.Satisfiability != Satisfiable {
 			return answer
 		}
 	}
@@ -83,7 +83,7 @@ func (r *reducer) without(conflict model.Bitset, order []int32, subscriptions bo
 		case key.Kind == model.RuleBundle || key.Kind == model.RuleBlocked || key.Kind == model.RuleReplaces:
 			q.Prefer = q.Problem.Nodes[key.A] // without the rule it may be possible
 		}
-		switch answer := r.solver.Decide(q, r.budget); answer.Verdict {
+		switch answer := r.solver.Decide(q, r.budget); answer.Satisfiability {
 		case Unsatisfiable:
 			conflict = answer.Conflict
 		case Exhausted:
@@ -137,7 +137,7 @@ func OneByOne(q Question, share int) (undecided []*model.Subscription, contradic
 		}
 		q.Subs.Add(sub.Index)
 		budget := Budget{Limit: share}
-		verdict := solver.Decide(q, &budget).Verdict
+		verdict := solver.Decide(q, &budget).Satisfiability
 		spent += budget.Spent
 		if verdict == Satisfiable {
 			continue

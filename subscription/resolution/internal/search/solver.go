@@ -37,7 +37,7 @@ type frame struct {
 // Decide returns an Answer with the first solution of a Question, or with a Conflict if there is no solution.
 func (s *Solver) Decide(q Question, budget *Budget) Answer {
 	if budget.Left(1) == 0 {
-		return Answer{Verdict: Exhausted}
+		return Answer{Satisfiability: Exhausted}
 	}
 	s.reset(&q, budget)
 	roots, impossible := q.roots(s.queue[:0])
@@ -57,7 +57,7 @@ func (s *Solver) Decide(q Question, budget *Budget) Answer {
 		}
 		return Answer{Picks: picks}
 	case Exhausted:
-		return Answer{Verdict: Exhausted}
+		return Answer{Satisfiability: Exhausted}
 	}
 	return q.unsatisfiable(s.conflict.rules)
 }
@@ -100,7 +100,7 @@ func (s *Solver) recall() (never bool) {
 	return false
 }
 
-func (s *Solver) run() Verdict {
+func (s *Solver) run() Satisfiability {
 	conflicts := 0
 	for level := 0; level < len(s.queue); {
 		if level == len(s.frames) {
@@ -166,7 +166,7 @@ func (f *frame) candidate(q *Question, c *model.Choice) *model.Node {
 }
 
 // advance selects the next possible candidate of a level. Unsatisfiable: conflict says why that does not work.
-func (s *Solver) advance(level int) Verdict {
+func (s *Solver) advance(level int) Satisfiability {
 	for c := s.queue[level]; ; {
 		n := s.frames[level].candidate(s.Question, c)
 		if n == nil {

@@ -36,7 +36,7 @@ func (v *View) Target(s *model.Subscription) model.Ref {
 // ReasonsAgainst returns the rules that exclude a candidate of a Subscription. If there are none, it returns the rules
 // that exclude it while the earlier Subscriptions keep what they get. The verdict is Satisfiable if nothing excludes
 // the candidate.
-func (v *View) ReasonsAgainst(s *model.Subscription, candidate model.Ref, budget *Budget) (Contradiction, Verdict) {
+func (v *View) ReasonsAgainst(s *model.Subscription, candidate model.Ref, budget *Budget) (Contradiction, Satisfiability) {
 	q := v.Question()
 	q.Demands = &Demands{Hard: s, Candidate: candidate}
 	found, verdict := v.Solver.Reasons(q, nil, budget)
@@ -97,7 +97,7 @@ func (v *View) Helps(a Attempt, budget *Budget) bool {
 		q.Demands = &Demands{Hard: sub, Candidate: a.Candidate}
 	}
 	part := Budget{Limit: budget.Left(budget.Limit)}
-	verdict := solver.Decide(q, &part).Verdict
+	verdict := solver.Decide(q, &part).Satisfiability
 	budget.Spent += part.Spent
 	return verdict == Satisfiable
 }
