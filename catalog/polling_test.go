@@ -35,8 +35,14 @@ var pollCases = map[string]func(*catalog.Input){
 	}),
 	"the start of a poll is recorded when its Pod is seen": pollAgo(46*time.Minute, probe(func(p *corev1.Pod) { unready(p) })),
 	"a candidate with the same content goes":               pollAgo(time.Minute, probe(nil)),
-	"a candidate with new content takes over":              pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "repo@sha256:new" })),
-	"a candidate whose content is unknown is waited for":   pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "" })),
+	"a candidate with new content takes over": pollAgo(
+		time.Minute,
+		probe(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "repo@sha256:new" }),
+	),
+	"a candidate whose content is unknown is waited for": pollAgo(
+		time.Minute,
+		probe(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "" }),
+	),
 	"a candidate that crashes is given up": pollAgo(time.Minute, probe(func(p *corev1.Pod) {
 		unready(p)
 		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
@@ -53,7 +59,10 @@ var pollCases = map[string]func(*catalog.Input){
 	"a broken image is polled for a better one":        pollAgo(time.Hour, func(in *catalog.Input) { waiting(in, "ImagePullBackOff") }),
 	"a candidate of a poll that was switched off goes": probe(nil),
 	"a candidate that another object owns is kept":     pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.OwnerReferences = nil })),
-	"a candidate of another spec is never promoted":    pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Labels["olm.pod-spec-hash"] = "old" })),
+	"a candidate of another spec is never promoted": pollAgo(
+		time.Minute,
+		probe(func(p *corev1.Pod) { p.Labels["olm.pod-spec-hash"] = "old" }),
+	),
 	"a promotion that was interrupted is finished": pollAgo(time.Minute, func(in *catalog.Input) {
 		addPod(in, "cool-zz", func(p *corev1.Pod) {
 			p.Annotations["olmcore/purpose"], p.Status.ContainerStatuses[0].ImageID = "poll", "repo@sha256:new"
@@ -64,9 +73,12 @@ var pollCases = map[string]func(*catalog.Input){
 		unready(p)
 		p.CreationTimestamp = metav1.NewTime(start.Add(65 * time.Minute))
 	})),
-	"newer content that a clock ahead polled serves, and counts as a poll once its time has come": pollAgo(time.Minute, func(in *catalog.Input) {
-		in.Pods.Items[0].Annotations["olmcore/purpose"], in.Pods.Items[0].CreationTimestamp = "poll", metav1.NewTime(start.Add(65*time.Minute))
-	}),
+	"newer content that a clock ahead polled serves, and counts as a poll once its time has come": pollAgo(
+		time.Minute,
+		func(in *catalog.Input) {
+			in.Pods.Items[0].Annotations["olmcore/purpose"], in.Pods.Items[0].CreationTimestamp = "poll", metav1.NewTime(start.Add(65*time.Minute))
+		},
+	),
 	"an image with a digest is not polled": func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.UpdateStrategy = "repo@sha256:1", polling("1h") })
 		in.Pods.Items = nil
@@ -257,8 +269,10 @@ func TestPollIntervalsAsTheAPIDecodesThem(t *testing.T) {
 		`{"registryPoll":{"interval":"2562047h47m16s"}}`:  {maxInterval, "spec.updateStrategy.registryPoll.interval must be at most 10 years; using 10 years"},
 		`{"registryPoll":{"interval":"99999999999999h"}}`: {15 * time.Minute, parsing + `invalid duration "99999999999999h"`},
 	} {
-		o, err := decode.Decode([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","metadata":{"namespace":"olm","name":"cool"},
-			"spec":{"sourceType":"grpc","image":"quay.io/example/catalog:v1","updateStrategy":` + strategy + `}}`))
+		o, err := decode.Decode(
+			[]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","metadata":{"namespace":"olm","name":"cool"},
+			"spec":{"sourceType":"grpc","image":"quay.io/example/catalog:v1","updateStrategy":` + strategy + `}}`),
+		)
 		require.NoError(t, err, strategy)
 		in := invariant.Clone(base)
 		edit(&in, func(s *v1alpha1.CatalogSourceSpec) {
@@ -274,10 +288,17 @@ func TestPollIntervalsAsTheAPIDecodesThem(t *testing.T) {
 		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 		require.Equal(t, want.message, status.Status.Message, strategy)
 		require.Equal(t, want.message != "", status.Status.Reason == v1alpha1.CatalogSourceIntervalInvalidError, strategy)
-		require.Equal(t, want.message != "", meta.FindStatusCondition(status.Status.Conditions, "Degraded").Reason == catalog.ReasonPollIntervalInvalid, strategy)
+		require.Equal(
+			t,
+			want.message != "",
+			meta.FindStatusCondition(status.Status.Conditions, "Degraded").Reason == catalog.ReasonPollIntervalInvalid,
+			strategy,
+		)
 	}
-	_, err := decode.Decode([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","metadata":{"namespace":"olm","name":"cool"},
-		"spec":{"updateStrategy":{"registryPoll":{"interval":45}}}}`))
+	_, err := decode.Decode(
+		[]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","metadata":{"namespace":"olm","name":"cool"},
+		"spec":{"updateStrategy":{"registryPoll":{"interval":45}}}}`),
+	)
 	require.Error(t, err, "a number is no interval")
 	require.True(t, strings.Contains(err.Error(), "number") || strings.Contains(err.Error(), "interval"), err.Error())
 }

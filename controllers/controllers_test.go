@@ -37,8 +37,14 @@ func started(t *testing.T, change ...func(*controllers.Options)) (c *fake.Cluste
 	c.AutoCreateNamespaces = true
 	require.NoError(t, c.Create(
 		&operatorsv1.OperatorGroup{ObjectMeta: named("group")},
-		&v1alpha1.CatalogSource{ObjectMeta: named("community"), Spec: v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: "here:1"}},
-		&v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "etcd", Labels: map[string]string{"operators.coreos.com/etcd.ops": ""}}, Spec: &v1alpha1.SubscriptionSpec{Package: "etcd", CatalogSource: "community", CatalogSourceNamespace: "ops"}},
+		&v1alpha1.CatalogSource{
+			ObjectMeta: named("community"),
+			Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: "here:1"},
+		},
+		&v1alpha1.Subscription{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "etcd", Labels: map[string]string{"operators.coreos.com/etcd.ops": ""}},
+			Spec:       &v1alpha1.SubscriptionSpec{Package: "etcd", CatalogSource: "community", CatalogSourceNamespace: "ops"},
+		},
 	))
 	options := &controllers.Options{
 		Resolve: func(_ context.Context, _ olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
@@ -174,8 +180,15 @@ func TestWhatMakesANamespaceResolveAgain(t *testing.T) {
 // dismantle deletes the catalog while something holds it, and lets its controller see that.
 func dismantle(t *testing.T, c *fake.Cluster, set *controllers.Set) {
 	require.NoError(t, fake.Edit(c, "ops", "community", func(s *v1alpha1.CatalogSource) { s.Finalizers = []string{"example.com/held"} }))
-	require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "CatalogSource", Namespace: "ops", Name: "community"}))
-	_, err := controllerOf(t, set, controllers.Catalog).Reconcile(t.Context(), c, types.NamespacedName{Namespace: "ops", Name: "community"}, c.Now(), nil)
+	require.NoError(
+		t,
+		c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "CatalogSource", Namespace: "ops", Name: "community"}),
+	)
+	_, err := controllerOf(
+		t,
+		set,
+		controllers.Catalog,
+	).Reconcile(t.Context(), c, types.NamespacedName{Namespace: "ops", Name: "community"}, c.Now(), nil)
 	require.NoError(t, err)
 }
 
@@ -217,7 +230,12 @@ type failing struct {
 	times int
 }
 
-func (f *failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+func (f *failing) List(
+	ctx context.Context,
+	gvk schema.GroupVersionKind,
+	namespace string,
+	selector labels.Selector,
+) ([]olmcore.Object, error) {
 	if f.times--; f.times >= 0 {
 		return nil, errUnread
 	}
@@ -247,7 +265,10 @@ func TestAStateThatAWatchSawIsReported(t *testing.T) {
 	_, err := reconcile(c)
 	require.NoError(t, err)
 
-	plan := &v1alpha1.InstallPlan{ObjectMeta: named("install-1"), Spec: v1alpha1.InstallPlanSpec{Approval: v1alpha1.ApprovalAutomatic, Approved: true}}
+	plan := &v1alpha1.InstallPlan{
+		ObjectMeta: named("install-1"),
+		Spec:       v1alpha1.InstallPlanSpec{Approval: v1alpha1.ApprovalAutomatic, Approved: true},
+	}
 	require.NoError(t, c.Create(plan))
 	phase := func(p v1alpha1.InstallPlanPhase) {
 		require.NoError(t, fake.Edit(c, "ops", "install-1", func(plan *v1alpha1.InstallPlan) { plan.Status.Phase = p }))

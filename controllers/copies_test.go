@@ -60,18 +60,46 @@ func TestWhomChangesOfCopiesWake(t *testing.T) {
 		csv    []string
 		config []string
 	}{
-		"a copy":                         {controller.Change{New: copied(mesh, "bank")}, nil, []string{"operators/mesh"}, []string{"operators/mesh"}, nil},
-		"a copy that is held":            {controller.Change{New: held}, nil, []string{"operators/mesh"}, []string{"bank/mesh", "operators/mesh"}, nil},
-		"a copy, in its shard":           {controller.Change{New: copied(mesh, "bank")}, []string{"bank"}, nil, nil, nil},
-		"a copy, in its original's":      {controller.Change{New: copied(mesh, "bank")}, []string{"operators"}, []string{"operators/mesh"}, []string{"operators/mesh"}, nil},
-		"an original":                    {controller.Change{New: own}, nil, []string{"bank/own"}, []string{"bank/own"}, nil},
-		"an original that watches all":   {controller.Change{New: mesh}, nil, []string{"operators/mesh"}, []string{"operators/mesh"}, []string{"/cluster"}},
-		"a new namespace":                {controller.Change{New: namespace("new", "", nil)}, nil, []string{"operators/mesh"}, nil, []string{"/cluster"}},
-		"a namespace that goes":          {controller.Change{Old: namespace("bank", "", nil), New: namespace("bank", corev1.NamespaceTerminating, nil)}, nil, []string{"bank/own", "operators/mesh", "shop/some"}, []string{"bank/own"}, []string{"/cluster"}},
-		"a namespace that goes, sharded": {controller.Change{Old: namespace("bank", "", nil), New: namespace("bank", corev1.NamespaceTerminating, nil)}, []string{"shop"}, []string{"shop/some"}, nil, nil},
-		"labels of a namespace":          {controller.Change{Old: namespace("bank", "", nil), New: namespace("bank", "", map[string]string{"a": "b"})}, nil, nil, []string{"bank/own"}, []string{"/cluster"}},
-		"the OLMConfig":                  {controller.Change{New: config}, nil, []string{"operators/mesh"}, nil, []string{"/cluster"}},
-		"the OLMConfig, sharded":         {controller.Change{New: config}, []string{"operators"}, []string{"operators/mesh"}, nil, nil},
+		"a copy": {
+			controller.Change{New: copied(mesh, "bank")}, nil, []string{"operators/mesh"}, []string{"operators/mesh"}, nil,
+		},
+		"a copy that is held": {
+			controller.Change{New: held}, nil, []string{"operators/mesh"}, []string{"bank/mesh", "operators/mesh"}, nil,
+		},
+		"a copy, in its shard": {controller.Change{New: copied(mesh, "bank")}, []string{"bank"}, nil, nil, nil},
+		"a copy, in its original's": {
+			controller.Change{New: copied(mesh, "bank")}, []string{"operators"}, []string{"operators/mesh"}, []string{"operators/mesh"}, nil,
+		},
+		"an original": {controller.Change{New: own}, nil, []string{"bank/own"}, []string{"bank/own"}, nil},
+		"an original that watches all": {
+			controller.Change{New: mesh}, nil, []string{"operators/mesh"}, []string{"operators/mesh"}, []string{"/cluster"},
+		},
+		"a new namespace": {
+			controller.Change{New: namespace("new", "", nil)}, nil, []string{"operators/mesh"}, nil, []string{"/cluster"},
+		},
+		"a namespace that goes": {
+			controller.Change{Old: namespace("bank", "", nil), New: namespace("bank", corev1.NamespaceTerminating, nil)},
+			nil,
+			[]string{"bank/own", "operators/mesh", "shop/some"},
+			[]string{"bank/own"},
+			[]string{"/cluster"},
+		},
+		"a namespace that goes, sharded": {
+			controller.Change{Old: namespace("bank", "", nil), New: namespace("bank", corev1.NamespaceTerminating, nil)},
+			[]string{"shop"},
+			[]string{"shop/some"},
+			nil,
+			nil,
+		},
+		"labels of a namespace": {
+			controller.Change{Old: namespace("bank", "", nil), New: namespace("bank", "", map[string]string{"a": "b"})},
+			nil,
+			nil,
+			[]string{"bank/own"},
+			[]string{"/cluster"},
+		},
+		"the OLMConfig":          {controller.Change{New: config}, nil, []string{"operators/mesh"}, nil, []string{"/cluster"}},
+		"the OLMConfig, sharded": {controller.Change{New: config}, []string{"operators"}, []string{"operators/mesh"}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := controllers.New(&controllers.Options{Namespaces: tt.shard})
@@ -99,7 +127,13 @@ func TestWhomChangesOfCopiesWake(t *testing.T) {
 func TestLongTextsAreKeptOnce(t *testing.T) {
 	var cache []any
 	kept := func(namespace string) *v1alpha1.ClusterServiceVersion {
-		c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a.v1", Annotations: map[string]string{"alm-examples": strings.Repeat("[]", 400)}}}
+		c := &v1alpha1.ClusterServiceVersion{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace:   namespace,
+				Name:        "a.v1",
+				Annotations: map[string]string{"alm-examples": strings.Repeat("[]", 400)},
+			},
+		}
 		c.Spec.Icon = []v1alpha1.Icon{{Data: strings.Repeat("icon", 200)}}
 		values, err := olmcore.ToMap(c)
 		require.NoError(t, err)
@@ -154,14 +188,23 @@ func TestWhomAClusterRoleWakes(t *testing.T) {
 	for name, group := range map[string]string{"mesh": "", "store": "example.com", "none": ""} {
 		v := watching("ops", name, "")
 		if v.Spec.InstallStrategy.StrategyName = "deployment"; name != "none" {
-			v.Spec.InstallStrategy.StrategySpec.Permissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: name, Rules: []rbacv1.PolicyRule{
-				{Verbs: []string{"get"}, APIGroups: []string{group}, Resources: []string{"pods"}},
-			}}}
+			v.Spec.InstallStrategy.StrategySpec.Permissions = []v1alpha1.StrategyDeploymentPermissions{
+				{ServiceAccountName: name, Rules: []rbacv1.PolicyRule{
+					{Verbs: []string{"get"}, APIGroups: []string{group}, Resources: []string{"pods"}},
+				}},
+			}
 		}
 		require.NoError(t, c.Create(v))
 	}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"example.com"}, Resources: []string{"*"}}}}
-	keys, err := controllerOf(t, controllers.New(&controllers.Options{}), controllers.Permissions).Changed(t.Context(), c, controller.Change{New: role})
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "x"},
+		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"example.com"}, Resources: []string{"*"}}},
+	}
+	keys, err := controllerOf(
+		t,
+		controllers.New(&controllers.Options{}),
+		controllers.Permissions,
+	).Changed(t.Context(), c, controller.Change{New: role})
 	require.NoError(t, err)
 	require.Equal(t, []types.NamespacedName{{Namespace: "ops", Name: "store"}}, keys)
 }

@@ -41,7 +41,11 @@ func TestEventsOfAReport(t *testing.T) {
 		event("Normal", "Ready", "Phase Pending -> Done: it is"),
 		event("Warning", "Blocked", "for 1s"),
 	}, controllers.Events(report))
-	require.Empty(t, controllers.Events(controller.Report{Result: olmcore.Result{Diagnostics: result.Diagnostics}}), "a Diagnostic that was reported before")
+	require.Empty(
+		t,
+		controllers.Events(controller.Report{Result: olmcore.Result{Diagnostics: result.Diagnostics}}),
+		"a Diagnostic that was reported before",
+	)
 
 	long.Message = "x" + long.Message // a character is cut in two
 	cut := controllers.Events(controller.Report{News: []olmcore.Diagnostic{long}})[0]
@@ -67,7 +71,11 @@ func TestEventsAboutANamespaceAreInIt(t *testing.T) {
 // TestEventReasonsHaveOneLine checks that the reason of an Event has no line breaks, even if a tenant can write it.
 func TestEventReasonsHaveOneLine(t *testing.T) {
 	for _, end := range []string{"\n", "\r", "\r\n", "\v", "\f", "\x1c", "\u0085", "\u2028", "\u2029"} {
-		forged := olmcore.Diagnostic{Severity: olmcore.Info, Reason: "x" + end + "catalog olm/community: deleted", Target: olmcore.RefOf(configMap("1"))}
+		forged := olmcore.Diagnostic{
+			Severity: olmcore.Info,
+			Reason:   "x" + end + "catalog olm/community: deleted",
+			Target:   olmcore.RefOf(configMap("1")),
+		}
 		events := controllers.Events(controller.Report{News: []olmcore.Diagnostic{forged}})
 		require.Len(t, events, 1)
 		require.NotContains(t, events[0].Reason, end)
@@ -81,17 +89,29 @@ func TestEventsOfASubscription(t *testing.T) {
 		transition olmcore.Transition
 		want       string
 	}{
-		{olmcore.Transition{Type: "InstallPlan", To: "NotYetReconciled", Reason: "InstallPlanNotYetReconciled"}, "Normal InstallPlanNotYetReconciled"},
-		{olmcore.Transition{Type: "InstallPlan", To: "RequiresApproval", Reason: "RequiresApproval", Certainty: olmcore.CertaintyInferred}, "Normal InstallPlanRequiresApproval"},
+		{
+			olmcore.Transition{Type: "InstallPlan", To: "NotYetReconciled", Reason: "InstallPlanNotYetReconciled"},
+			"Normal InstallPlanNotYetReconciled",
+		},
+		{
+			olmcore.Transition{Type: "InstallPlan", To: "RequiresApproval", Reason: "RequiresApproval", Certainty: olmcore.CertaintyInferred},
+			"Normal InstallPlanRequiresApproval",
+		},
 		{olmcore.Transition{Type: "InstallPlan", To: "RequiresApproval", Reason: "RequiresApproval", Certainty: olmcore.CertaintyAssumed}, ""},
 		{olmcore.Transition{Type: "InstallPlan", To: "Installing", Reason: "Installing"}, "Normal InstallPlanInstalling"},
 		{olmcore.Transition{Type: "InstallPlan", To: "Complete", Reason: "InstallPlanComplete"}, "Normal InstallPlanComplete"},
 		{olmcore.Transition{Type: "InstallPlan", To: "Failed", Reason: "InstallComponentFailed"}, "Warning InstallPlanFailed"},
 		{olmcore.Transition{Type: "InstallPlan", To: "Missing", Reason: "ReferencedInstallPlanNotFound"}, "Warning InstallPlanMissing"},
 		{olmcore.Transition{Type: "InstallPlan", To: "NoPlan", Reason: "PlanReplaced"}, "Normal PlanReplaced"},
-		{olmcore.Transition{Type: "ResolutionFailed", To: "True", Status: "True", Reason: "ConstraintsNotSatisfiable"}, "Warning ConstraintsNotSatisfiable"},
+		{
+			olmcore.Transition{Type: "ResolutionFailed", To: "True", Status: "True", Reason: "ConstraintsNotSatisfiable"},
+			"Warning ConstraintsNotSatisfiable",
+		},
 		{olmcore.Transition{Type: "BundleUnpackFailed", To: "True", Status: "True", Reason: "BundleUnpackFailed"}, "Warning BundleUnpackFailed"},
-		{olmcore.Transition{Type: "CatalogSourcesUnhealthy", To: "False", Status: "False", Reason: "AllCatalogSourcesHealthy"}, "Normal AllCatalogSourcesHealthy"},
+		{
+			olmcore.Transition{Type: "CatalogSourcesUnhealthy", To: "False", Status: "False", Reason: "AllCatalogSourcesHealthy"},
+			"Normal AllCatalogSourcesHealthy",
+		},
 	} {
 		got := ""
 		for _, e := range controllers.Events(controller.Report{Result: olmcore.Result{Transitions: []olmcore.Transition{tc.transition}}}) {

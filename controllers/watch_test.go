@@ -110,17 +110,25 @@ func TestChanged(t *testing.T) {
 		change controller.Change
 		want   []types.NamespacedName
 	}{
-		"itself, although it is gone":    {controller.Change{New: gone, Deleted: true}, itself},
-		"itself, as a map":               {controller.Change{New: &unstructured.Unstructured{Object: asMap}}, itself},
-		"itself, which fits no type":     {controller.Change{Old: unfit, New: unfit}, itself},
-		"a Node counts for all":          {controller.Change{New: &corev1.Node{}}, community},
-		"a Node that was there before":   {controller.Change{New: &corev1.Node{}, Initial: true}, nil},
-		"OLM's own, there before":        {controller.Change{New: gone, Initial: true}, itself},
-		"another's, there before":        {controller.Change{New: &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "x"}}, Initial: true}, nil},
-		"a label that was taken away":    {controller.Change{Old: pod(map[string]string{"olm.catalogSource": "community"}), New: pod(nil)}, community},
-		"what could not be read before":  {controller.Change{Old: broken, New: pod(map[string]string{"olm.catalogSource": "community"})}, community},
-		"what does not count":            {controller.Change{New: &corev1.PersistentVolume{}}, nil},
-		"a kind that the library is not": {controller.Change{New: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "a/v1", "kind": "B"}}}, nil},
+		"itself, although it is gone":  {controller.Change{New: gone, Deleted: true}, itself},
+		"itself, as a map":             {controller.Change{New: &unstructured.Unstructured{Object: asMap}}, itself},
+		"itself, which fits no type":   {controller.Change{Old: unfit, New: unfit}, itself},
+		"a Node counts for all":        {controller.Change{New: &corev1.Node{}}, community},
+		"a Node that was there before": {controller.Change{New: &corev1.Node{}, Initial: true}, nil},
+		"OLM's own, there before":      {controller.Change{New: gone, Initial: true}, itself},
+		"another's, there before": {
+			controller.Change{New: &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "x"}}, Initial: true}, nil,
+		},
+		"a label that was taken away": {
+			controller.Change{Old: pod(map[string]string{"olm.catalogSource": "community"}), New: pod(nil)}, community,
+		},
+		"what could not be read before": {
+			controller.Change{Old: broken, New: pod(map[string]string{"olm.catalogSource": "community"})}, community,
+		},
+		"what does not count": {controller.Change{New: &corev1.PersistentVolume{}}, nil},
+		"a kind that the library is not": {
+			controller.Change{New: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "a/v1", "kind": "B"}}}, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys, err := catalogs.Changed(t.Context(), c, tt.change)
@@ -160,10 +168,14 @@ func TestAShard(t *testing.T) {
 // TestATenantsCatalogCountsInItsNamespaceAlone: what happens to the catalogs of a namespace, to what is unpacked there
 // and to its Secrets makes no other namespace work.
 func TestATenantsCatalogCountsInItsNamespaceAlone(t *testing.T) {
-	set := controllers.New(&controllers.Options{Sweeps: true, GlobalNamespace: "catalogs", InstallPlan: installplan.Config{OLMNamespace: "olm-system"}})
+	set := controllers.New(
+		&controllers.Options{Sweeps: true, GlobalNamespace: "catalogs", InstallPlan: installplan.Config{OLMNamespace: "olm-system"}},
+	)
 	meta := func(namespace string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: strings.Repeat("a", 63), Labels: map[string]string{"olm.managed": "true"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: v1alpha1.CatalogSourceKind, Name: "x", UID: "x"}}}
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: v1alpha1.CatalogSourceKind, Name: "x", UID: "x"},
+			}}
 	}
 	everywhere := types.NamespacedName{}
 	for _, name := range []string{controllers.Subscription, controllers.InstallPlan, controllers.Sweep} {
@@ -195,14 +207,19 @@ func TestATenantsGroupsAndVersionsConcernFew(t *testing.T) {
 	c.AutoCreateNamespaces = true
 	version := func(namespace, name, kind string) *v1alpha1.ClusterServiceVersion {
 		v := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		v.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: strings.ToLower(kind) + "s.example.com", Version: "v1", Kind: kind}}
+		v.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{
+			{Name: strings.ToLower(kind) + "s.example.com", Version: "v1", Kind: kind},
+		}
 		return v
 	}
 	copied := version("b", "cool", "Cool")
 	copied.Labels = map[string]string{"olm.copiedFrom": "a"}
 	plan := func(namespace, name string, phase v1alpha1.InstallPlanPhase) *v1alpha1.InstallPlan {
 		return &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Spec: v1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{}, Approval: v1alpha1.ApprovalAutomatic}, Status: v1alpha1.InstallPlanStatus{Phase: phase, CatalogSources: []string{}}}
+			Spec: v1alpha1.InstallPlanSpec{
+				ClusterServiceVersionNames: []string{},
+				Approval:                   v1alpha1.ApprovalAutomatic,
+			}, Status: v1alpha1.InstallPlanStatus{Phase: phase, CatalogSources: []string{}}}
 	}
 	for _, o := range []olmcore.Object{
 		version("a", "cool", "Cool"), version("a", "hot", "Hot"), version("a", "warm", "Warm"), copied, version("evil", "x", "X"),
@@ -215,7 +232,9 @@ func TestATenantsGroupsAndVersionsConcernFew(t *testing.T) {
 		}
 	}
 	group := func(apis string) *operatorsv1.OperatorGroup {
-		return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "g", Annotations: map[string]string{"olm.providedAPIs": apis}}}
+		return &operatorsv1.OperatorGroup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "g", Annotations: map[string]string{"olm.providedAPIs": apis}},
+		}
 	}
 	definition := func(name string) olmcore.Object {
 		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -237,11 +256,13 @@ func TestATenantsGroupsAndVersionsConcernFew(t *testing.T) {
 		old, next  olmcore.Object
 		want       []string
 	}{
-		"a namespace that allows":    {controllers.Permissions, namespace(""), namespace("x"), []string{"a/cool", "a/hot", "a/warm"}},
-		"a namespace that changes":   {controllers.Permissions, namespace("x"), namespace("x"), nil},
-		"a plan with a Role":         {controllers.Permissions, nil, applied, []string{"a/hot"}},
-		"a plan without steps":       {controllers.Permissions, nil, plan("a", "new", ""), nil},
-		"a group that lists an API":  {controllers.CSV, group("Hot.v1.example.com"), group("Cool.v1.example.com"), []string{"a/cool", "a/hot", "evil/x"}},
+		"a namespace that allows":  {controllers.Permissions, namespace(""), namespace("x"), []string{"a/cool", "a/hot", "a/warm"}},
+		"a namespace that changes": {controllers.Permissions, namespace("x"), namespace("x"), nil},
+		"a plan with a Role":       {controllers.Permissions, nil, applied, []string{"a/hot"}},
+		"a plan without steps":     {controllers.Permissions, nil, plan("a", "new", ""), nil},
+		"a group that lists an API": {
+			controllers.CSV, group("Hot.v1.example.com"), group("Cool.v1.example.com"), []string{"a/cool", "a/hot", "evil/x"},
+		},
 		"a group that lists others":  {controllers.CSV, nil, group("Cool.v2.example.com"), []string{"evil/x"}},
 		"a version that owns an API": {controllers.InstallPlan, nil, version("evil", "x", "Cool"), []string{"a/failed", "a/runs"}},
 		"a definition beside plans":  {controllers.InstallPlan, nil, definition("cools.example.com"), []string{"a/failed", "a/runs"}},
@@ -251,7 +272,9 @@ func TestATenantsGroupsAndVersionsConcernFew(t *testing.T) {
 		"one that gets an owner":     {controllers.InstallPlan, service("1", nil, nil), service("2", shared, nil), unfinished},
 		"one that is deleted":        {controllers.InstallPlan, service("1", nil, nil), service("1", nil, nil), unfinished},
 		"one of definitions":         {controllers.InstallPlan, nil, service("2", automanaged, nil), nil},
-		"a namespace with plans":     {controllers.InstallPlan, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}, []string{"evil/complete"}},
+		"a namespace with plans": {
+			controllers.InstallPlan, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}, []string{"evil/complete"},
+		},
 		"leftovers beside a version": {controllers.Sweep, nil, version("evil", "x", "Cool"), []string{"evil/"}},
 		"a definition":               {controllers.CSV, nil, definition("cools.example.com"), []string{"a/cool"}},
 	} {
@@ -278,22 +301,33 @@ func TestWhatBelongsToNoNamespaceConcernsFew(t *testing.T) {
 		copied.Name, copied.Labels = "copied", map[string]string{"olm.copiedFrom": "x"}
 		copied.Spec.CustomResourceDefinitions.Owned[0].Name = "as.example.com"
 		step := func(kind, group, version, name, manifest string) *v1alpha1.Step {
-			return &v1alpha1.Step{Status: v1alpha1.StepStatusCreated, Resource: v1alpha1.StepResource{Group: group, Version: version, Kind: kind, Name: name, Manifest: manifest}}
+			return &v1alpha1.Step{
+				Status:   v1alpha1.StepStatusCreated,
+				Resource: v1alpha1.StepResource{Group: group, Version: version, Kind: kind, Name: name, Manifest: manifest},
+			}
 		}
-		plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}, Spec: v1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{}, Approval: v1alpha1.ApprovalAutomatic}}
+		plan := &v1alpha1.InstallPlan{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"},
+			Spec:       v1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{}, Approval: v1alpha1.ApprovalAutomatic},
+		}
 		plan.Status = v1alpha1.InstallPlanStatus{Phase: v1alpha1.InstallPlanPhaseComplete, CatalogSources: []string{}, Plan: []*v1alpha1.Step{
 			step("CustomResourceDefinition", "apiextensions.k8s.io", "v1", namespace+"s.example.com", "{}"),
 			step("ClusterRole", "rbac.authorization.k8s.io", "v1", "role", `{"metadata":{"name":"role-`+namespace+`"}}`),
 			step("Thing"+namespace, "things.example.com", "v1", "thing", "{}"),
 		}}
-		for _, o := range []olmcore.Object{version, copied, plan, &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}, Spec: &v1alpha1.SubscriptionSpec{}}} {
+		for _, o := range []olmcore.Object{version, copied, plan, &v1alpha1.Subscription{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}, Spec: &v1alpha1.SubscriptionSpec{},
+		}} {
 			require.NoError(t, c.Create(o))
 		}
 		require.NoError(t, c.UpdateStatus(plan))
 	}
 	definition := func(name, kind string) olmcore.Object {
-		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind}}}
+		return &apiextensionsv1.CustomResourceDefinition{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+				Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind}},
+		}
 	}
 	role := func(name string) olmcore.Object {
 		return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -304,14 +338,24 @@ func TestWhatBelongsToNoNamespaceConcernsFew(t *testing.T) {
 		next       olmcore.Object
 		want       []types.NamespacedName
 	}{
-		"Subscriptions of the version that owns it":    {controllers.Subscription, definition("as.example.com", "X"), []types.NamespacedName{{Namespace: "a"}}},
+		"Subscriptions of the version that owns it": {
+			controllers.Subscription, definition("as.example.com", "X"), []types.NamespacedName{{Namespace: "a"}},
+		},
 		"Subscriptions beside a definition of another": {controllers.Subscription, definition("cs.example.com", "X"), nil},
-		"a plan with a step for a definition":          {controllers.Sweep, definition("bs.example.com", "X"), []types.NamespacedName{{Namespace: "b"}}},
-		"a plan with a step of a kind":                 {controllers.Sweep, definition("cs.example.com", "Thinga"), []types.NamespacedName{{Namespace: "a"}}},
-		"a plan with a step for a role":                {controllers.Sweep, role("role"), []types.NamespacedName{{Namespace: "a"}, {Namespace: "b"}}},
-		"a plan with a manifest of a role":             {controllers.Sweep, role("role-b"), []types.NamespacedName{{Namespace: "b"}}},
-		"plans beside another role":                    {controllers.Sweep, role("other"), nil},
-		"a namespace with plans":                       {controllers.Sweep, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, []types.NamespacedName{{Namespace: "b"}}},
+		"a plan with a step for a definition": {
+			controllers.Sweep, definition("bs.example.com", "X"), []types.NamespacedName{{Namespace: "b"}},
+		},
+		"a plan with a step of a kind": {
+			controllers.Sweep, definition("cs.example.com", "Thinga"), []types.NamespacedName{{Namespace: "a"}},
+		},
+		"a plan with a step for a role": {
+			controllers.Sweep, role("role"), []types.NamespacedName{{Namespace: "a"}, {Namespace: "b"}},
+		},
+		"a plan with a manifest of a role": {controllers.Sweep, role("role-b"), []types.NamespacedName{{Namespace: "b"}}},
+		"plans beside another role":        {controllers.Sweep, role("other"), nil},
+		"a namespace with plans": {
+			controllers.Sweep, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, []types.NamespacedName{{Namespace: "b"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys, err := controllerOf(t, set, tt.controller).Changed(t.Context(), c, controller.Change{New: tt.next})
@@ -319,7 +363,11 @@ func TestWhatBelongsToNoNamespaceConcernsFew(t *testing.T) {
 			require.Equal(t, tt.want, append([]types.NamespacedName(nil), keys...))
 		})
 	}
-	_, err := controllerOf(t, set, controllers.Subscription).Changed(t.Context(), &failing{Reader: c, times: 1}, controller.Change{New: definition("as.example.com", "X")})
+	_, err := controllerOf(
+		t,
+		set,
+		controllers.Subscription,
+	).Changed(t.Context(), &failing{Reader: c, times: 1}, controller.Change{New: definition("as.example.com", "X")})
 	require.ErrorIs(t, err, errUnread)
 }
 
@@ -348,7 +396,12 @@ type wideLists struct {
 	in []string
 }
 
-func (l *wideLists) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+func (l *wideLists) List(
+	ctx context.Context,
+	gvk schema.GroupVersionKind,
+	namespace string,
+	selector labels.Selector,
+) ([]olmcore.Object, error) {
 	l.in = append(l.in, namespace)
 	return l.Reader.List(ctx, gvk, namespace, selector)
 }

@@ -53,7 +53,13 @@ func newHistory(t *rapid.T) *history {
 	base := fromFiles("base.yaml", "v1.yaml")
 	require.NoError(t, c.Create(base[:3]...))
 	require.NoError(t, c.RunFor(time.Second)) // the CRD is established
-	h := &history{c: c, d: d, template: base[len(base)-1].(*v1alpha1.ClusterServiceVersion), forbidden: map[string]bool{}, seen: map[types.UID]*v1alpha1.ClusterServiceVersion{}}
+	h := &history{
+		c:         c,
+		d:         d,
+		template:  base[len(base)-1].(*v1alpha1.ClusterServiceVersion),
+		forbidden: map[string]bool{},
+		seen:      map[types.UID]*v1alpha1.ClusterServiceVersion{},
+	}
 	c.Authorize = h.authorize
 	return h
 }
@@ -68,7 +74,8 @@ func (h *history) authorize(_ *corev1.ObjectReference, verb olmcore.Verb, target
 		return nil
 	}
 	if target.Kind == "ClusterServiceVersion" {
-		if original := fake.Find[*v1alpha1.ClusterServiceVersion](h.c, "ns", target.Name); target.Namespace != "ns" && (original == nil || original.DeletionTimestamp == nil) {
+		if original := fake.Find[*v1alpha1.ClusterServiceVersion](h.c, "ns", target.Name); target.Namespace != "ns" &&
+			(original == nil || original.DeletionTimestamp == nil) {
 			h.violation = fmt.Errorf("%s was deleted, of which nothing is being deleted", target)
 		}
 		return nil
@@ -98,7 +105,10 @@ func (h *history) authorize(_ *corev1.ObjectReference, verb olmcore.Verb, target
 
 // live returns the versions that are not deleted, oldest first.
 func (h *history) live() []*v1alpha1.ClusterServiceVersion {
-	list := slices.DeleteFunc(csvs(h.c), func(v *v1alpha1.ClusterServiceVersion) bool { return v.DeletionTimestamp != nil || v.Namespace != "ns" })
+	list := slices.DeleteFunc(
+		csvs(h.c),
+		func(v *v1alpha1.ClusterServiceVersion) bool { return v.DeletionTimestamp != nil || v.Namespace != "ns" },
+	)
 	slices.SortFunc(list, func(a, b *v1alpha1.ClusterServiceVersion) int { return a.Spec.Version.Compare(b.Spec.Version.Version) })
 	return list
 }
@@ -117,7 +127,10 @@ func (h *history) bring(t *rapid.T, i int, object bool) {
 	}
 	definition := olmcore.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "cools.example.com"}
 	require.NoError(t, h.c.Edit(definition, func(o olmcore.Object) {
-		annotations, _ := olmcore.MergeMaps(o.GetAnnotations(), map[string]string{fmt.Sprint("operatorframework.io/installed-alongside-", i): "ns/" + v.Name})
+		annotations, _ := olmcore.MergeMaps(
+			o.GetAnnotations(),
+			map[string]string{fmt.Sprint("operatorframework.io/installed-alongside-", i): "ns/" + v.Name},
+		)
 		o.SetAnnotations(annotations)
 	}))
 	if object {
@@ -132,7 +145,9 @@ func (h *history) bring(t *rapid.T, i int, object bool) {
 
 // copyOf returns the copy of a version that another controller creates in a watched namespace.
 func copyOf(v *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVersion {
-	c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "watched", Name: v.Name, Labels: map[string]string{"olm.copiedFrom": v.Namespace}}}
+	c := &v1alpha1.ClusterServiceVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "watched", Name: v.Name, Labels: map[string]string{"olm.copiedFrom": v.Namespace}},
+	}
 	c.Spec = v.Spec
 	return c
 }
@@ -144,7 +159,10 @@ func isCopyOf(o olmcore.Object, v *v1alpha1.ClusterServiceVersion) bool {
 // leftovers returns objects that only a cleanup deletes, one for each stage for which this library creates no objects.
 func leftovers(v *v1alpha1.ClusterServiceVersion) []olmcore.Object {
 	meta := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Name: v.Name + "-" + name, Labels: olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: v.Namespace, Name: v.Name}.Labels()}
+		return metav1.ObjectMeta{
+			Name:   v.Name + "-" + name,
+			Labels: olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: v.Namespace, Name: v.Name}.Labels(),
+		}
 	}
 	typed := func(version schema.GroupVersion, kind string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: version.String(), Kind: kind}
@@ -265,11 +283,17 @@ func (h *history) unwedge(t *rapid.T) {
 func (h *history) subscribe(t *rapid.T) {
 	if h.subscribed {
 		h.subscribed = false
-		require.NoError(t, h.c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Namespace: "ns", Name: "cool"}))
+		require.NoError(
+			t,
+			h.c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Namespace: "ns", Name: "cool"}),
+		)
 		return
 	}
 	h.subscribed = true
-	s := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool"}, Spec: &v1alpha1.SubscriptionSpec{Package: "cool"}}
+	s := &v1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool"},
+		Spec:       &v1alpha1.SubscriptionSpec{Package: "cool"},
+	}
 	require.NoError(t, h.c.Create(s))
 	s = fake.Find[*v1alpha1.Subscription](h.c, "ns", "cool").DeepCopy()
 	s.Status.InstalledCSV = fmt.Sprintf("cool.v%d", rapid.IntRange(0, 3).Draw(t, "installed"))
@@ -344,7 +368,10 @@ func TestRandomHistoriesLeaveNothingBehind(t *testing.T) {
 		h.c.Deployment("ns", "cool").Heal()
 		require.NoError(t, h.d.RunUntilIdle(ctx, 2*time.Hour))
 		require.NoError(t, h.c.RunFor(time.Second))
-		require.NoError(t, h.c.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "newcomer"}})) // permissions changed
+		require.NoError(
+			t,
+			h.c.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "newcomer"}}),
+		) // permissions changed
 		require.NoError(t, h.d.RunUntilIdle(ctx, 2*time.Hour))
 		h.check(t)
 		for _, help := range []func(*rapid.T){h.finishOperands, h.skipOperands, h.unwedge} { // what an operator that is gone leaves to its user
@@ -484,7 +511,15 @@ func (h *history) checkReport(t *rapid.T, v *v1alpha1.ClusterServiceVersion, all
 // TestCleanupEndsIfDeletionsAreRejected checks that a cleanup ends although the API server rejects the deletion of some
 // kinds. It ends soon after the time in the policy, and reports the objects that it left behind.
 func TestCleanupEndsIfDeletionsAreRejected(t *testing.T) {
-	kinds := []string{"Cool", "ValidatingWebhookConfiguration", "APIService", "Deployment", "ClusterRoleBinding", "ClusterRole", "PriorityClass"}
+	kinds := []string{
+		"Cool",
+		"ValidatingWebhookConfiguration",
+		"APIService",
+		"Deployment",
+		"ClusterRoleBinding",
+		"ClusterRole",
+		"PriorityClass",
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
 		h := newHistory(t)
@@ -522,7 +557,13 @@ func TestCleanupEndsIfDeletionsAreRejected(t *testing.T) {
 // that the permissions of the account depend on. Times of objects do not matter.
 func frozenWorld() map[string]olmcore.Object {
 	meta := func(namespace, name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", CreationTimestamp: *ago(time.Hour)}
+		return metav1.ObjectMeta{
+			Namespace:         namespace,
+			Name:              name,
+			UID:               types.UID("uid-" + name),
+			ResourceVersion:   "1",
+			CreationTimestamp: *ago(time.Hour),
+		}
 	}
 	weak := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "weak"}}
 	c := operator("cool.v1", 1)
@@ -534,13 +575,28 @@ func frozenWorld() map[string]olmcore.Object {
 		"csv": c, "group": g,
 		"account": &corev1.ServiceAccount{ObjectMeta: meta("ns", "weak")},
 		"role":    &rbacv1.Role{ObjectMeta: meta("ns", "installer")},
-		"binding": &rbacv1.RoleBinding{ObjectMeta: meta("ns", "installer"), Subjects: weak, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "installer"}},
-		"edit":    &rbacv1.RoleBinding{ObjectMeta: meta("ns", "edit"), Subjects: weak, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "edit"}},
-		"editor":  &rbacv1.ClusterRole{ObjectMeta: meta("", "edit")},
-		"global":  &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "global"), Subjects: weak, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "all"}},
-		"all":     &rbacv1.ClusterRole{ObjectMeta: meta("", "all")},
+		"binding": &rbacv1.RoleBinding{
+			ObjectMeta: meta("ns", "installer"),
+			Subjects:   weak,
+			RoleRef:    rbacv1.RoleRef{Kind: "Role", Name: "installer"},
+		},
+		"edit": &rbacv1.RoleBinding{
+			ObjectMeta: meta("ns", "edit"),
+			Subjects:   weak,
+			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "edit"},
+		},
+		"editor": &rbacv1.ClusterRole{ObjectMeta: meta("", "edit")},
+		"global": &rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta("", "global"),
+			Subjects:   weak,
+			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "all"},
+		},
+		"all": &rbacv1.ClusterRole{ObjectMeta: meta("", "all")},
 		"bystander": &rbacv1.ClusterRoleBinding{
-			ObjectMeta: meta("", "bystander"), Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "view"},
+			ObjectMeta: meta(
+				"",
+				"bystander",
+			), Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "view"},
 		},
 		"elsewhere": &rbacv1.Role{ObjectMeta: meta("other", "r")},
 	}
@@ -662,7 +718,10 @@ func TestPermissionsGrantedInTheSameSecond(t *testing.T) {
 				})
 				objects := fromFiles("base.yaml", "v1.yaml")
 				objects[0].(*operatorsv1.OperatorGroup).Spec.ServiceAccountName = "weak"
-				require.NoError(t, cluster.Create(append(objects, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "weak"}})...))
+				require.NoError(
+					t,
+					cluster.Create(append(objects, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "weak"}})...),
+				)
 				allowed := false
 				cluster.Authorize = func(as *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
 					if as != nil && target.Kind == "Deployment" && !allowed {

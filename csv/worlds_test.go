@@ -199,7 +199,8 @@ func TestUpgradeChainEndsWithItsHead(t *testing.T) {
 		require.Equal(t, fmt.Sprintf("chain.v%d", n-1), left[0].Name)
 		require.Equal(t, succeeded, left[0].Status.Phase, left[0].Status.Message)
 		for _, o := range c.Objects() {
-			if _, ok := o.(*rbacv1.ClusterRole); ok && o.GetLabels()[olmcore.LabelOwnerKind] == "ClusterServiceVersion" && o.GetLabels()[olmcore.LabelOwner] != "cool.v1" {
+			if _, ok := o.(*rbacv1.ClusterRole); ok && o.GetLabels()[olmcore.LabelOwnerKind] == "ClusterServiceVersion" &&
+				o.GetLabels()[olmcore.LabelOwner] != "cool.v1" {
 				require.Equal(t, left[0].Name, o.GetLabels()[olmcore.LabelOwner], "only the head's permissions are left")
 			}
 		}
@@ -249,7 +250,10 @@ func TestSweepDeletesObjectsOfDeletedCSVAndGroup(t *testing.T) {
 	bare.Finalizers = nil
 	require.NoError(t, cluster.Do(ctx, olmcore.UpdateOf(live, bare, olmcore.Cause{})))
 	require.NoError(t, cluster.Delete(refOf(live)))
-	require.NoError(t, cluster.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1", Kind: "OperatorGroup", Namespace: "ns", Name: "group"}))
+	require.NoError(
+		t,
+		cluster.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1", Kind: "OperatorGroup", Namespace: "ns", Name: "group"}),
+	)
 	require.NoError(t, driver.RunUntilIdle(ctx, time.Hour))
 	require.NoError(t, cluster.RunFor(time.Hour))
 	require.NotEmpty(t, clusterObjectsOf(cluster, live))
@@ -476,7 +480,8 @@ func TestJumpingClockDoesNoHarm(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		cluster, driver := newWorld(csv.Config{})
-		skews := rapid.SliceOfN(rapid.SampledFrom([]time.Duration{0, 0, -time.Hour, -time.Minute, time.Minute, 24 * time.Hour}), 5, 5).Draw(t, "skews")
+		skews := rapid.SliceOfN(rapid.SampledFrom([]time.Duration{0, 0, -time.Hour, -time.Minute, time.Minute, 24 * time.Hour}), 5, 5).
+			Draw(t, "skews")
 		calls := 0
 		driver.Controllers = controllersWith(csv.Config{}, func(in *csv.Input) {
 			if len(skews) > 0 {
@@ -524,7 +529,15 @@ func TestEveryPublishedCSVReachesSucceededAndIsCleanedUp(t *testing.T) {
 				namespace = "operators"
 			}
 			live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, namespace, name)
-			require.Equal(t, v1alpha1.CSVPhaseSucceeded, live.Status.Phase, "%s: %s\n%s", live.Status.Reason, live.Status.Message, controller.Format(driver.Events))
+			require.Equal(
+				t,
+				v1alpha1.CSVPhaseSucceeded,
+				live.Status.Phase,
+				"%s: %s\n%s",
+				live.Status.Reason,
+				live.Status.Message,
+				controller.Format(driver.Events),
+			)
 
 			in, err := csv.Gather(context.Background(), cluster, types.NamespacedName{Namespace: namespace, Name: name}, csv.Config{})
 			require.NoError(t, err)
@@ -690,7 +703,8 @@ func TestPublishedUpgradesSurviveDowntimeAtAnyTime(t *testing.T) {
 		}
 		require.NoError(t, cluster.Create(second))
 		disturb(t, cluster, driver)
-		if live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", first.Name); live != nil && len(live.Finalizers) > 0 && rapid.Bool().Draw(t, "impatient") {
+		if live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", first.Name); live != nil && len(live.Finalizers) > 0 &&
+			rapid.Bool().Draw(t, "impatient") {
 			require.NoError(t, cluster.Delete(refOf(live)))
 			disturb(t, cluster, driver)
 		}

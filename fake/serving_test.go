@@ -68,7 +68,9 @@ func (a *authority) serve(t *testing.T, host string) *corev1.Secret {
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "op-service-cert", Namespace: "ns"}, Data: map[string][]byte{
-		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		"tls.crt": pem.EncodeToMemory(
+			&pem.Block{Type: "CERTIFICATE", Bytes: der},
+		), "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
 	}}
 }
 
@@ -145,8 +147,13 @@ func TestWebhooksAreServedByTheWorkloads(t *testing.T) {
 			c.Deployment("ns", "op").Break("")
 		}, `no endpoints available for service "op-service"`},
 		"the next certificate": {become(a.serve(t, host)), ""},
-		"for another host":     {become(a.serve(t, "other.ns.svc")), "tls: failed to verify certificate: x509: certificate is valid for other.ns.svc, not op-service.ns.svc"},
-		"of another authority": {become(other.serve(t, host)), "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+		"for another host": {
+			become(a.serve(t, "other.ns.svc")),
+			"tls: failed to verify certificate: x509: certificate is valid for other.ns.svc, not op-service.ns.svc",
+		},
+		"of another authority": {
+			become(other.serve(t, host)), "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+		},
 		"the first one still serves after the Secret is gone": {func(t *testing.T, c *fake.Cluster) {
 			require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "ns", Name: "op-service-cert"}))
 		}, ""},
@@ -165,14 +172,17 @@ func TestWebhooksAreServedByTheWorkloads(t *testing.T) {
 			s.Data["tls.crt"] = append(bytes.Clone(s.Data["tls.crt"]), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"...)
 		}), "dial tcp: connect: connection refused (x509: malformed certificate)"},
 		"it expired": {func(t *testing.T, c *fake.Cluster) { require.NoError(t, c.RunFor(13*time.Hour)) },
-			"tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2026-01-01T13:00:00Z is after 2026-01-01T12:00:00Z"},
+			"tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time " +
+				"2026-01-01T13:00:00Z is after 2026-01-01T12:00:00Z"},
 		"through an intermediate": {func(t *testing.T, c *fake.Cluster) {
 			middle := newAuthority(t, "m", a)
 			next := middle.serve(t, host)
 			next.Data["tls.crt"] = append(next.Data["tls.crt"], middle.bundle...)
 			become(next)(t, c)
 		}, ""},
-		"without the intermediate": {become(newAuthority(t, "m", a).serve(t, host)), "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+		"without the intermediate": {
+			become(newAuthority(t, "m", a).serve(t, host)), "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+		},
 		"another Secret with a certificate": {func(t *testing.T, c *fake.Cluster) {
 			s := other.serve(t, host)
 			s.Name = "other"
@@ -207,7 +217,8 @@ func TestWebhooksAreServedByTheWorkloads(t *testing.T) {
 			require.ErrorContains(t, err, call+tc.want)
 			require.Equal(t, olmcore.Webhook, olmcore.Classify(err))
 			all := c.Serving().Check()
-			for _, who := range []string{"ValidatingWebhookConfiguration check: check.example.com: ", "CustomResourceDefinition widgets.example.com: conversion: ", "APIService v1.apis.example.com: APIService: "} {
+			for _, who := range []string{"ValidatingWebhookConfiguration check: check.example.com: ", "CustomResourceDefinition " +
+				"widgets.example.com: conversion: ", "APIService v1.apis.example.com: APIService: "} {
 				require.ErrorContains(t, all, who+`Post "https://op-service.ns.svc:443/`)
 			}
 			require.ErrorContains(t, all, tc.want)
@@ -237,7 +248,10 @@ func TestACertificateFollowsAnotherWithoutAGap(t *testing.T) {
 	trust(second.bundle)
 	require.ErrorContains(t, c.Serving().Check(), "unknown authority", "Pods that read the files once serve with the first")
 	trust(first.bundle, second.bundle)
-	require.NoError(t, fake.Edit(c, "ns", "op", func(d *appsv1.Deployment) { d.Spec.Template.Annotations = map[string]string{"olmcahash": "second"} }))
+	require.NoError(
+		t,
+		fake.Edit(c, "ns", "op", func(d *appsv1.Deployment) { d.Spec.Template.Annotations = map[string]string{"olmcahash": "second"} }),
+	)
 	settle(t, c)
 	trust(second.bundle)
 	require.NoError(t, c.Serving().Check())
@@ -257,5 +271,9 @@ func TestWebhooksAnswerThroughServing(t *testing.T) {
 	c.Deployment("ns", "op").Break("")
 	settle(t, c)
 	_, err = c.Get(t.Context(), old, "ns", "w")
-	require.ErrorContains(t, err, `conversion webhook for example.com/v1, Kind=Widget failed: Post "https://op-service.ns.svc:443/convert?timeout=10s": no endpoints available`)
+	require.ErrorContains(
+		t,
+		err,
+		`conversion webhook for example.com/v1, Kind=Widget failed: Post "https://op-service.ns.svc:443/convert?timeout=10s": no endpoints available`,
+	)
 }

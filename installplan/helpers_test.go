@@ -114,7 +114,10 @@ func plans(config installplan.Config) controller.Controller {
 }
 
 // plansWith returns the controller of this package, which also calls a function with each Outcome.
-func plansWith(config installplan.Config, besides func(context.Context, olmcore.Reader, time.Time, *installplan.Outcome) error) controller.Controller {
+func plansWith(
+	config installplan.Config,
+	besides func(context.Context, olmcore.Reader, time.Time, *installplan.Outcome) error,
+) controller.Controller {
 	kind := v1alpha1.SchemeGroupVersion.WithKind("InstallPlan")
 	return controller.Controller{
 		Name: "installplan", Kinds: []schema.GroupVersionKind{kind},
@@ -153,7 +156,10 @@ func makers(resolution func(subs []*v1alpha1.Subscription) olmcore.Resolution, c
 	})
 }
 
-func makersOf(config installplan.Config, resolve func(ctx context.Context, r olmcore.Reader, namespace string) (olmcore.Resolution, error)) controller.Controller {
+func makersOf(
+	config installplan.Config,
+	resolve func(ctx context.Context, r olmcore.Reader, namespace string) (olmcore.Resolution, error),
+) controller.Controller {
 	kind := v1alpha1.SchemeGroupVersion.WithKind("Subscription")
 	return controller.Controller{
 		Name: "maker", Kinds: []schema.GroupVersionKind{kind}, KeysOf: controller.NamespaceKey,
@@ -303,7 +309,10 @@ func thing(change ...func(*definition)) *definition {
 	crd := CRDObject("v1")
 	*schemaIn(crd) = props{Type: "object", Required: []string{"spec"}, Properties: map[string]props{
 		"spec": {Type: "object", Properties: map[string]props{
-			"image": {Type: "string", MaxLength: new(int64(100))}, "mode": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}, {Raw: []byte(`"b"`)}}},
+			"image": {
+				Type:      "string",
+				MaxLength: new(int64(100)),
+			}, "mode": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}, {Raw: []byte(`"b"`)}}},
 			"count": {Type: "integer", Minimum: new(1.0), Nullable: true},
 			"list":  {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &props{Type: "string"}}},
 			"map":   {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &props{Type: "string"}}},
@@ -330,11 +339,14 @@ func field(name string, change func(*props)) func(*definition) {
 
 func convertedBy(namespace, service string) func(*definition) {
 	return func(crd *definition) {
-		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
-			ConversionReviewVersions: []string{"v1"},
-			ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: []byte("of " + service),
-				Service: &apiextensionsv1.ServiceReference{Namespace: namespace, Name: service}},
-		}}
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+			Strategy: apiextensionsv1.WebhookConverter,
+			Webhook: &apiextensionsv1.WebhookConversion{
+				ConversionReviewVersions: []string{"v1"},
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: []byte("of " + service),
+					Service: &apiextensionsv1.ServiceReference{Namespace: namespace, Name: service}},
+			},
+		}
 	}
 }
 

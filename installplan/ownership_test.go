@@ -36,15 +36,24 @@ func ownedToo(o olmcore.Object, versions ...string) olmcore.Object {
 
 // labelled returns a cluster-scoped object with the owner labels of a version.
 func labelled(o olmcore.Object, namespace, version string) olmcore.Object {
-	labels, _ := olmcore.MergeMaps(o.GetLabels(), (olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: namespace, Name: version, UID: "7"}).Labels())
+	labels, _ := olmcore.MergeMaps(
+		o.GetLabels(),
+		(olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: namespace, Name: version, UID: "7"}).Labels(),
+	)
 	o.SetLabels(labels)
 	return o
 }
 
 // TestUnmanagedObjectGetsNoOwner checks that an unmanaged object stays when the operator is removed.
 func TestUnmanagedObjectGetsNoOwner(t *testing.T) {
-	s := Step("a.v1", "", "v1", "ServiceAccount", "x",
-		`{"metadata":{"name":"x","labels":{"ours":"new","olm.owner":"a.v1"}},"automountServiceAccountToken":false,"secrets":[{"name":"ours"}],"imagePullSecrets":[{"name":"both"},{"name":"ours"}]}`)
+	s := Step(
+		"a.v1",
+		"",
+		"v1",
+		"ServiceAccount",
+		"x",
+		`{"metadata":{"name":"x","labels":{"ours":"new","olm.owner":"a.v1"}},"automountServiceAccountToken":false,"secrets":[{"name":"ours"}],"imagePullSecrets":[{"name":"both"},{"name":"ours"}]}`,
+	)
 	have := &corev1.ServiceAccount{ObjectMeta: Meta("x"), Secrets: []corev1.ObjectReference{{Name: "token"}},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "theirs"}, {Name: "both"}}}
 	got, r := update(t, s, have)
@@ -65,14 +74,24 @@ func TestObjectOfTwoOperatorsHasBothOwners(t *testing.T) {
 	account := func(of string) *v1alpha1.Step {
 		return Step(of, "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x"}}`)
 	}
-	in := input(Plan(Installing, []*v1alpha1.Step{account("a.v1"), account(""), account("b.v1"), account("a.v1"), CRDStep("a.v1", "v1"), CRDStep("b.v1", "v1")}, Started(time.Second)))
+	in := input(
+		Plan(
+			Installing,
+			[]*v1alpha1.Step{account("a.v1"), account(""), account("b.v1"), account("a.v1"), CRDStep("a.v1", "v1"), CRDStep("b.v1", "v1")},
+			Started(time.Second),
+		),
+	)
 	in.ClusterServiceVersions = olmcore.Found[*v1alpha1.ClusterServiceVersion](CSV("a.v1"))
 	r := reconcile(t, in)
 	require.Equal(t, []string{status}, Describe(r), "one of them is not there")
 
 	in.ClusterServiceVersions = olmcore.Found[*v1alpha1.ClusterServiceVersion](CSV("a.v1"), CSV("b.v1"))
 	r = reconcile(t, in)
-	require.Equal(t, []string{status, "create ServiceAccount ops/x (StepAbsent)", "create CustomResourceDefinition things.example.com (StepAbsent)"}, Describe(r))
+	require.Equal(
+		t,
+		[]string{status, "create ServiceAccount ops/x (StepAbsent)", "create CustomResourceDefinition things.example.com (StepAbsent)"},
+		Describe(r),
+	)
 	made, crd := r.Actions[1].(olmcore.Create).Object, r.Actions[2].(olmcore.Create).Object
 	Same(t, []metav1.OwnerReference{olmcore.OwnerReferenceTo(CSV("a.v1")), olmcore.OwnerReferenceTo(CSV("b.v1"))}, made.GetOwnerReferences())
 	for _, name := range []string{"ops/a.v1", "ops/b.v1"} {
@@ -285,7 +304,10 @@ func TestOwnersOfAManifestKeepTheirFlags(t *testing.T) {
 		"of other types": {`,"controller":"true","blockOwnerDeletion":1`, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "ConfigMap", "x", start+c.flags+`}]}}`)}, Started(time.Second)), with(CSV("a.v1")))
+			in := input(
+				Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "ConfigMap", "x", start+c.flags+`}]}}`)}, Started(time.Second)),
+				with(CSV("a.v1")),
+			)
 			made := reconcile(t, in).Actions[1].(olmcore.Create).Object
 			want := metav1.OwnerReference{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "a.v1", UID: "uid-a.v1",
 				Controller: c.controller, BlockOwnerDeletion: c.block}
@@ -362,17 +384,27 @@ func TestMissingOwnerFailsThePlan(t *testing.T) {
 			require.Equal(t, Installing, onlyPlan(t, cluster).Status.Phase)
 			require.Nil(t, fake.Find[*rbacv1.Role](cluster, NS, "r"))
 			if c.comes > 0 {
-				require.NoError(t, cluster.Create(CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.ObjectMeta = metav1.ObjectMeta{Namespace: NS, Name: "a.v1"} })))
+				require.NoError(
+					t,
+					cluster.Create(CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.ObjectMeta = metav1.ObjectMeta{Namespace: NS, Name: "a.v1"} })),
+				)
 			}
 			require.NoError(t, d.RunFor(t.Context(), time.Minute))
 			p := onlyPlan(t, cluster)
 			require.Equal(t, c.want, p.Status.Phase, p.Status.Message)
 			if c.want == Failed {
-				require.Equal(t, `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "a.v1" not found`, p.Status.Message)
+				require.Equal(
+					t,
+					`error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "a.v1" not found`,
+					p.Status.Message,
+				)
 				require.Nil(t, fake.Find[*rbacv1.Role](cluster, NS, "r"))
 				return
 			}
-			require.True(t, olmcore.OwnedBy(fake.Find[*rbacv1.Role](cluster, NS, "r"), fake.Find[*v1alpha1.ClusterServiceVersion](cluster, NS, "a.v1").UID))
+			require.True(
+				t,
+				olmcore.OwnedBy(fake.Find[*rbacv1.Role](cluster, NS, "r"), fake.Find[*v1alpha1.ClusterServiceVersion](cluster, NS, "a.v1").UID),
+			)
 		})
 	}
 }
@@ -458,11 +490,19 @@ func TestUnmanagedObjectIsUsedOrRefused(t *testing.T) {
 }
 
 func TestObjectListedBeforeItsVersionIsInstalled(t *testing.T) {
-	steps := []*v1alpha1.Step{RoleStep("a.v1", "r"), Step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"}}`), CSVStep("a.v1")}
+	steps := []*v1alpha1.Step{
+		RoleStep("a.v1", "r"),
+		Step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"}}`),
+		CSVStep("a.v1"),
+	}
 	in := input(Plan(Installing, steps, Started(time.Second)))
 	require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)"}, Describe(reconcile(t, in)))
 	in = input(in.InstallPlan, with(CSV("a.v1")))
-	require.Equal(t, []string{status, "create Role ops/r (StepAbsent)", "create ServiceAccount ops/s (StepAbsent)"}, Describe(reconcile(t, in)))
+	require.Equal(
+		t,
+		[]string{status, "create Role ops/r (StepAbsent)", "create ServiceAccount ops/s (StepAbsent)"},
+		Describe(reconcile(t, in)),
+	)
 }
 
 // TestObjectOfADeletedVersionIsNotCreated checks that no object is created for a version that is being deleted. The
@@ -525,7 +565,14 @@ func TestVersionOfAnotherUpgradeChainIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Step("a.v3", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v3", there("a.v3", "a.v2", crd))
-			in := input(Plan(Installing, []*v1alpha1.Step{s, RoleStep("", "r")}, Started(time.Second), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"a.v3"} }))
+			in := input(
+				Plan(
+					Installing,
+					[]*v1alpha1.Step{s, RoleStep("", "r")},
+					Started(time.Second),
+					func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"a.v3"} },
+				),
+			)
 			in.ClusterServiceVersions = olmcore.Found(c.there...)
 			r := reconcile(t, in)
 			if c.want == "" {

@@ -74,7 +74,10 @@ func TestLostAndRepeatedActionsDoNotChangeTheResult(t *testing.T) {
 func TestNumberOfCallsDoesNotDependOnNumberOfSteps(t *testing.T) {
 	o := Rich()
 	for i := range 100 {
-		o.Bundle.Objects = append(o.Bundle.Objects, &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: Bare(fmt.Sprintf("c%d", i))})
+		o.Bundle.Objects = append(
+			o.Bundle.Objects,
+			&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: Bare(fmt.Sprintf("c%d", i))},
+		)
 	}
 	w := lawWorld()
 	w.Controllers = func(*fake.Cluster) []controller.Controller {
@@ -169,9 +172,12 @@ func TestTwoManagersCreateOnePlanWithAllOwners(t *testing.T) {
 			"settle": func(t *rapid.T) { require.NoError(t, c.Settle()) },
 			"edit": func(t *rapid.T) {
 				edits++
-				require.NoError(t, c.Edit(olmcore.Key{Group: "operators.coreos.com", Kind: "Subscription", Namespace: NS, Name: "a"}, func(o olmcore.Object) {
-					o.SetAnnotations(map[string]string{"edit": fmt.Sprint(edits)})
-				}))
+				require.NoError(
+					t,
+					c.Edit(olmcore.Key{Group: "operators.coreos.com", Kind: "Subscription", Namespace: NS, Name: "a"}, func(o olmcore.Object) {
+						o.SetAnnotations(map[string]string{"edit": fmt.Sprint(edits)})
+					}),
+				)
 			},
 			"": func(t *rapid.T) {
 				all := everyPlan(t, c)
@@ -276,7 +282,12 @@ func interferences(c *fake.Cluster, run func(time.Duration)) map[string]func(*ra
 		},
 		"change approval": func(t *rapid.T) {
 			approval := rapid.SampledFrom([]v1alpha1.Approval{"Manual", "Automatic", ""}).Draw(t, "approval")
-			_ = fake.Edit(c, NS, rapid.SampledFrom([]string{"rich", "b"}).Draw(t, "who"), func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = approval })
+			_ = fake.Edit(
+				c,
+				NS,
+				rapid.SampledFrom([]string{"rich", "b"}).Draw(t, "who"),
+				func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = approval },
+			)
 		},
 		"delete": func(t *rapid.T) {
 			if o := anyObject(t); !slices.Contains(kept, olmcore.KeyOf(o).Kind) && o.GetName() != BundleName {
@@ -323,12 +334,18 @@ func TestPlansConvergeAfterUsersInterfere(t *testing.T) {
 		if Maybe(t, "from an image") {
 			o = image
 		}
-		d := &fake.Driver{Cluster: c, Controllers: []controller.Controller{makers(Installs(o, Operator("b")), config), unpackingAgain(config), sweeps(config)}}
+		d := &fake.Driver{
+			Cluster:     c,
+			Controllers: []controller.Controller{makers(Installs(o, Operator("b")), config), unpackingAgain(config), sweeps(config)},
+		}
 		run := func(duration time.Duration) { require.NoError(t, d.RunFor(context.Background(), duration)) }
 		t.Repeat(interferences(c, run))
 
 		c.Faults().Clear()
-		require.NoError(t, fake.Edit(c, "olm", BundleName, func(cm *corev1.ConfigMap) { cm.Annotations, cm.BinaryData = bundle.Annotations, bundle.BinaryData }))
+		require.NoError(
+			t,
+			fake.Edit(c, "olm", BundleName, func(cm *corev1.ConfigMap) { cm.Annotations, cm.BinaryData = bundle.Annotations, bundle.BinaryData }),
+		)
 		for range 3 {
 			for _, p := range everyPlan(t, c) {
 				require.NoError(t, fake.Edit(c, NS, p.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))

@@ -13,7 +13,15 @@ import (
 
 // TestOneRowAddsAKind shows that the table is all there is to a kind.
 func TestOneRowAddsAKind(t *testing.T) {
-	added := row(storagev1.SchemeGroupVersion, &storagev1.StorageClassList{}, false, "storageclasses", WatchAll, by(byCSV), "which volumes operators get")
+	added := row(
+		storagev1.SchemeGroupVersion,
+		&storagev1.StorageClassList{},
+		false,
+		"storageclasses",
+		WatchAll,
+		by(byCSV),
+		"which volumes operators get",
+	)
 	table := newKindTable(append(slices.Clone(kinds), added))
 	got := table.byGroupKind[added.GroupKind()]
 	require.Equal(t, "StorageClass", got.GroupVersionKind.Kind)

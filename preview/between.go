@@ -47,7 +47,7 @@ type Preview struct {
 	Blocked []Block `json:"blocked"`
 	// Undo says whether there is a way back.
 	Undo Undo `json:"undo"`
-	// NotRead are kinds whose objects are not known: what depends on them is told as if there were none.
+	// NotRead contains the kinds whose objects were not read. The simulation treats them as if no objects existed.
 	NotRead []string `json:"notRead"`
 
 	// SchemaChanges ask which custom resources new schemas would break: the caller has them judged, as

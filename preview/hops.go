@@ -49,7 +49,7 @@ func Hops(ctx context.Context, in Input, subscription string) ([]Preview, error)
 	}
 	hops := []Preview{}
 	for range MaxHops {
-		if err := s.Run(ctx, before); err != nil {
+		if err := s.Run(ctx, maxBeforeApproval); err != nil {
 			return hops, err
 		}
 		plan, waits := waiting(s, key)

@@ -17,16 +17,16 @@ import (
 	"github.com/olmcore/olm/preview/internal/simulation"
 )
 
-// Version is a ClusterServiceVersion that comes.
+// Version is a ClusterServiceVersion that is installed.
 type Version struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Version   string `json:"version,omitempty"`
-	// Replaces is the one that goes for it, empty for none.
+	// Replaces is the name of the ClusterServiceVersion that it replaces. It is empty if there is none.
 	Replaces string `json:"replaces,omitempty"`
 }
 
-// Deprecation is what a catalog says of what is installed.
+// Deprecation is a deprecation message of a catalog about an installed package, channel or bundle.
 type Deprecation struct {
 	Subscription string `json:"subscription"`
 	// Of is PackageDeprecated, ChannelDeprecated or BundleDeprecated.
@@ -34,23 +34,23 @@ type Deprecation struct {
 	Message string `json:"message"`
 }
 
-// Block is what keeps a plan from succeeding.
+// Block is a reason why a plan does not succeed.
 type Block struct {
 	Object  olmcore.Ref `json:"object"`
 	Reason  string      `json:"reason"`
 	Message string      `json:"message"`
 }
 
-// How long the simulations last at most, by their own clocks: longer than what the library waits for by itself, such as
-// a plan that fails or a version that is replaced.
+// The maximum durations of the simulations, on their own clocks, before and after the plan is approved. They exceed the
+// timeouts of the library, for example until a plan fails or a version is replaced.
 const (
-	before = 10 * time.Minute
-	after  = 30 * time.Minute
+	maxBeforeApproval = 10 * time.Minute
+	maxAfterApproval  = 30 * time.Minute
 )
 
-// Simulate returns what approving a plan would do. What a plan that is approved already does is told as well; one that
-// is complete does nothing. The error is an *olmcore.InputError, one for which apierrors.IsNotFound holds when the
-// plan is not among the objects, or that of ctx.
+// Simulate returns the changes that the approval of a plan would cause. For an approved plan, it returns the remaining
+// changes, and for a complete plan none. The error is an *olmcore.InputError, an error of ctx, or an error for which
+// apierrors.IsNotFound holds if the objects do not contain the plan.
 func Simulate(ctx context.Context, in Input) (Preview, error) {
 	if err := in.validate(); err != nil {
 		return Preview{}, err
@@ -68,7 +68,7 @@ func Simulate(ctx context.Context, in Input) (Preview, error) {
 	if !is {
 		return Preview{}, apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "installplans"}, in.Plan.Name)
 	}
-	if observed.IsTerminating(in.Plan.Namespace) { // nothing can be created in it, and all of it goes
+	if observed.IsTerminating(in.Plan.Namespace) { // nothing can be created in the namespace, and all of its objects are deleted
 		p := between(nil, nil)
 		p.Plan, p.NotRead = olmcore.RefOf(plan), append(p.NotRead, in.NotRead...)
 		p.Blocked = append(p.Blocked, Block{
@@ -77,8 +77,8 @@ func Simulate(ctx context.Context, in Input) (Preview, error) {
 		})
 		return p, nil
 	}
-	if !plan.Spec.Approved { // else it is on its way already, and all that happens is its doing
-		if err := s.Run(ctx, before); err != nil {
+	if !plan.Spec.Approved { // otherwise, the plan has started, and every change belongs to it
+		if err := s.Run(ctx, maxBeforeApproval); err != nil {
 			return Preview{}, err
 		}
 	}
@@ -97,12 +97,12 @@ func (in *Input) simulation() (*simulation.Simulation, error) {
 	return simulation.New(in.Now, in.Objects, options, in.CustomResources)
 }
 
-// approve approves a plan of a simulation, lets it go on, and tells what came of it.
+// approve approves a plan in a simulation, runs the simulation, and returns the changes.
 func (in *Input) approve(ctx context.Context, s *simulation.Simulation, plan types.NamespacedName) (Preview, error) {
 	was, key := s.State(), planKey(plan)
 	err := s.Edit(key, func(o olmcore.Object) { o.(*v1alpha1.InstallPlan).Spec.Approved = true })
 	if err == nil {
-		err = s.Run(ctx, after)
+		err = s.Run(ctx, maxAfterApproval)
 	}
 	if err != nil {
 		return Preview{}, err
@@ -111,6 +111,6 @@ func (in *Input) approve(ctx context.Context, s *simulation.Simulation, plan typ
 	p.Plan, p.NotRead = named(was[key]), append(p.NotRead, in.NotRead...)
 	p.Blocked = append(p.Blocked, blocked(s.State(), key)...)
 	p.judge(in.CustomResources, s.Changes)
-	s.Changes = nil // those of the next hop are others
+	s.Changes = nil // the next hop starts without changes
 	return p, nil
 }

@@ -285,9 +285,12 @@ func (p *past) subscribe(name string, approval v1alpha1.Approval) {
 		require.NoError(p.t, p.c.Delete(olmcore.RefOf(s).Unversioned()))
 		return
 	}
-	require.NoError(p.t, p.c.Create(&v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: &v1alpha1.SubscriptionSpec{
-		Package: name, Channel: "stable", CatalogSource: "cool", CatalogSourceNamespace: "olm", InstallPlanApproval: approval,
-	}}))
+	require.NoError(
+		p.t,
+		p.c.Create(&v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: &v1alpha1.SubscriptionSpec{
+			Package: name, Channel: "stable", CatalogSource: "cool", CatalogSourceNamespace: "olm", InstallPlanApproval: approval,
+		}}),
+	)
 }
 
 // approve approves the plans that wait for approval.
@@ -318,7 +321,9 @@ func (p *past) move(plan *v1alpha1.InstallPlan, fails bool) (moved bool) {
 			s.StartTime, moved = &at, true
 		case s.Phase == "Installing" && fails:
 			s.Phase, moved = "Failed", true
-			s.Conditions = []v1alpha1.InstallPlanCondition{v1alpha1.ConditionFailed(v1alpha1.InstallPlanInstalled, v1alpha1.InstallPlanReasonComponentFailed, "broke", &at)}
+			s.Conditions = []v1alpha1.InstallPlanCondition{
+				v1alpha1.ConditionFailed(v1alpha1.InstallPlanInstalled, v1alpha1.InstallPlanReasonComponentFailed, "broke", &at),
+			}
 		case s.Phase == "Installing":
 			s.Phase, moved = "Complete", true
 			s.Conditions = []v1alpha1.InstallPlanCondition{v1alpha1.ConditionMet(v1alpha1.InstallPlanInstalled, &at)}
@@ -351,16 +356,34 @@ func (p *past) checkReports(w *reporter, all bool) {
 				continue
 			}
 			if story.plan == "" {
-				require.True(p.t, slices.ContainsFunc(p.followed[s.UID], func(uid types.UID) bool { return happened(story.stages, p.happened[uid], story.late) }))
+				require.True(
+					p.t,
+					slices.ContainsFunc(p.followed[s.UID], func(uid types.UID) bool { return happened(story.stages, p.happened[uid], story.late) }),
+				)
 				continue
 			}
 			truth := p.happened[story.plan]
 			reported[story.plan]++
-			require.LessOrEqual(p.t, reported[story.plan], count(p.followed[s.UID], story.plan), "%s: %s was reported too often, references were %v", s.Name, story.plan, p.followed[s.UID])
+			require.LessOrEqual(
+				p.t,
+				reported[story.plan],
+				count(p.followed[s.UID], story.plan),
+				"%s: %s was reported too often, references were %v",
+				s.Name,
+				story.plan,
+				p.followed[s.UID],
+			)
 			require.True(p.t, happened(story.stages, truth, story.late), "%s: reported %v, happened %v", s.Name, story.stages, truth)
 			failed := strings.Count(strings.Join(story.stages, " "), "Failed")
 			require.True(p.t, story.late || failed >= len(story.failures), "%s: reported %v, happened %v", s.Name, story.stages, truth)
-			require.True(p.t, story.late || isSubsequence(story.seen, story.stages), "%s: observed %v, reported %v", s.Name, story.seen, story.stages)
+			require.True(
+				p.t,
+				story.late || isSubsequence(story.seen, story.stages),
+				"%s: observed %v, reported %v",
+				s.Name,
+				story.seen,
+				story.stages,
+			)
 		}
 		ref := s.Status.InstallPlanRef
 		if !all || ref == nil {
@@ -377,7 +400,14 @@ func (p *past) checkReports(w *reporter, all bool) {
 		case end == "Missing", last.late, !isOnce(truth): // what a deleted plan went through unseen cannot be known
 			require.Equal(p.t, end, last.stages[len(last.stages)-1])
 		default:
-			require.True(p.t, happened(last.stages, truth, false) && last.stages[len(last.stages)-1] == end, "%s: reported %v, happened %v", s.Name, last.stages, truth)
+			require.True(
+				p.t,
+				happened(last.stages, truth, false) && last.stages[len(last.stages)-1] == end,
+				"%s: reported %v, happened %v",
+				s.Name,
+				last.stages,
+				truth,
+			)
 		}
 	}
 }
@@ -434,7 +464,8 @@ func (p *past) checkOwners() {
 func (p *past) checkContent() {
 	runs := map[string]string{}
 	for _, plan := range p.plans() {
-		if hash := plan.Annotations["olmcore/content-hash"]; len(plan.Status.Plan) > 0 && plan.Status.Phase != "Complete" && !slices.Contains(p.happened[plan.UID], "Failed") {
+		if hash := plan.Annotations["olmcore/content-hash"]; len(plan.Status.Plan) > 0 && plan.Status.Phase != "Complete" &&
+			!slices.Contains(p.happened[plan.UID], "Failed") {
 			require.Empty(p.t, runs[hash], "%s has the content of %s", plan.Name, runs[hash])
 			runs[hash] = plan.Name
 		}

@@ -106,8 +106,15 @@ func TestServingBindingsAreFoundByName(t *testing.T) {
 			in := leaving()
 			in.Deployments.Items = nil
 			o := &rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cool-service-auth-reader", UID: "reader", ResourceVersion: "1", CreationTimestamp: *ago(time.Hour), Labels: map[string]string{"olm.managed": "true"}},
-				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}},
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace:         "kube-system",
+					Name:              "cool-service-auth-reader",
+					UID:               "reader",
+					ResourceVersion:   "1",
+					CreationTimestamp: *ago(time.Hour),
+					Labels:            map[string]string{"olm.managed": "true"},
+				},
+				Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}},
 			}
 			c.change(o, &in)
 			in.Deletion.WellKnown.Items = []olmcore.Object{o}
@@ -131,14 +138,21 @@ func TestUpgradeKeepsAPIServiceOfBothVersions(t *testing.T) {
 		"the newer version provides another": {func(_ *cleanup.Input, next *v1alpha1.ClusterServiceVersion) {
 			next.Spec.APIServiceDefinitions.Owned[0].Version = "v2"
 		}, false},
-		"the newer version is being deleted too": {func(_ *cleanup.Input, next *v1alpha1.ClusterServiceVersion) { next.DeletionTimestamp = ago(0) }, false},
-		"there is no newer version":              {func(in *cleanup.Input, _ *v1alpha1.ClusterServiceVersion) { in.Neighbours.Items = nil }, false},
+		"the newer version is being deleted too": {
+			func(_ *cleanup.Input, next *v1alpha1.ClusterServiceVersion) { next.DeletionTimestamp = ago(0) }, false,
+		},
+		"there is no newer version": {
+			func(in *cleanup.Input, _ *v1alpha1.ClusterServiceVersion) { in.Neighbours.Items = nil }, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := leaving()
 			next := successorOf(&in, pending)
 			next.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Version: "v1", Group: "cool.example.com", Kind: "Cool"}}
-			service := &apiregistrationv1.APIService{TypeMeta: metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"}, ObjectMeta: ours("v1.cool.example.com")}
+			service := &apiregistrationv1.APIService{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"},
+				ObjectMeta: ours("v1.cool.example.com"),
+			}
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{service}
 			c.change(&in, next)
 			if c.stays {
@@ -154,11 +168,16 @@ func TestUpgradeKeepsAPIServiceOfBothVersions(t *testing.T) {
 // that was deleted before it took them over: an APIService, and the bindings for its certificates.
 func TestObjectsLeftByPreviousVersionAreDeleted(t *testing.T) {
 	of := func(o olmcore.Object, namespace, name string) olmcore.Object {
-		o.SetLabels(map[string]string{"olm.owner": name, "olm.owner.namespace": namespace, "olm.owner.kind": "ClusterServiceVersion", "olm.managed": "true"})
+		o.SetLabels(
+			map[string]string{"olm.owner": name, "olm.owner.namespace": namespace, "olm.owner.kind": "ClusterServiceVersion", "olm.managed": "true"},
+		)
 		return o
 	}
 	service := func(name string) olmcore.Object {
-		return &apiregistrationv1.APIService{TypeMeta: metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"}, ObjectMeta: metav1.ObjectMeta{Name: name, UID: "service"}}
+		return &apiregistrationv1.APIService{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"},
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "service"},
+		}
 	}
 	goes := []string{"delete APIService v1.cool.example.com"}
 	for name, c := range map[string]struct {
@@ -167,8 +186,10 @@ func TestObjectsLeftByPreviousVersionAreDeleted(t *testing.T) {
 		want   []string
 	}{
 		"the previous version does not exist": {object: of(service("v1.cool.example.com"), "ns", "cool.v0"), want: goes},
-		"the binding of the previous version": {object: of(delegator(), "ns", "cool.v0"), want: []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
-		"it is of another namespace":          {object: of(service("v1.cool.example.com"), "other", "cool.v0"), want: release},
+		"the binding of the previous version": {
+			object: of(delegator(), "ns", "cool.v0"), want: []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"},
+		},
+		"it is of another namespace": {object: of(service("v1.cool.example.com"), "other", "cool.v0"), want: release},
 		"it belongs to an earlier CSV of that name": {object: func() olmcore.Object {
 			o := of(service("v1.cool.example.com"), "ns", "cool.v1")
 			o.GetLabels()["olm.owner.uid"] = "x"
@@ -191,7 +212,9 @@ func TestObjectsLeftByPreviousVersionAreDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := leaving()
 			in.Deployments.Items = nil
-			in.ClusterServiceVersion.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Version: "v1", Group: "cool.example.com", Kind: "Cool"}}
+			in.ClusterServiceVersion.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{
+				{Version: "v1", Group: "cool.example.com", Kind: "Cool"},
+			}
 			in.Deletion.WellKnown.Items = []olmcore.Object{c.object}
 			if c.change != nil {
 				c.change(&in)
@@ -217,7 +240,10 @@ func TestAPIServicesOfVersionAreDeleted(t *testing.T) {
 			if superseded {
 				successorOf(&in, pending)
 			}
-			service := &apiregistrationv1.APIService{TypeMeta: metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"}, ObjectMeta: ours("v1.cool.example.com")}
+			service := &apiregistrationv1.APIService{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"},
+				ObjectMeta: ours("v1.cool.example.com"),
+			}
 			if c.uid != "" {
 				service.Labels["olm.owner.uid"] = c.uid
 			}
@@ -236,16 +262,20 @@ func TestAPIServicesOfVersionAreDeleted(t *testing.T) {
 func TestConversionIsRemovedUnlessAnotherVersionNeedsIt(t *testing.T) {
 	reset := []string{"update CustomResourceDefinition cools.example.com"}
 	claim := func(v *v1alpha1.ClusterServiceVersion) {
-		v.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"cools.example.com"}}}
+		v.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{
+			{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"cools.example.com"}},
+		}
 	}
 	for name, c := range map[string]struct {
 		change func(in *cleanup.Input)
 		want   []string
 	}{
 		"uninstalled": {func(*cleanup.Input) {}, reset},
-		"replaced, and no other version converts it":  {func(in *cleanup.Input) { successorOf(in, succeeded) }, reset},
-		"replaced, and the successor converts it":     {func(in *cleanup.Input) { claim(successorOf(in, succeeded)) }, release},
-		"replaced by a version that is being deleted": {func(in *cleanup.Input) { s := successorOf(in, succeeded); claim(s); s.DeletionTimestamp = ago(0) }, reset},
+		"replaced, and no other version converts it": {func(in *cleanup.Input) { successorOf(in, succeeded) }, reset},
+		"replaced, and the successor converts it":    {func(in *cleanup.Input) { claim(successorOf(in, succeeded)) }, release},
+		"replaced by a version that is being deleted": {
+			func(in *cleanup.Input) { s := successorOf(in, succeeded); claim(s); s.DeletionTimestamp = ago(0) }, reset,
+		},
 		"a version of another namespace converts it": {func(in *cleanup.Input) {
 			s := successorOf(in, succeeded)
 			claim(s)
@@ -256,7 +286,9 @@ func TestConversionIsRemovedUnlessAnotherVersionNeedsIt(t *testing.T) {
 			claim(s)
 			s.Namespace, s.Spec.Replaces = "there", ""
 			crd := in.CustomResourceDefinitions.Items[0]
-			crd.Annotations, _ = olmcore.MergeMaps(crd.Annotations, map[string]string{"operatorframework.io/installed-alongside-there": "there/" + s.Name})
+			crd.Annotations, _ = olmcore.MergeMaps(
+				crd.Annotations, map[string]string{"operatorframework.io/installed-alongside-there": "there/" + s.Name},
+			)
 		}, reset},
 		"the spec no longer has a webhook": {func(in *cleanup.Input) { in.ClusterServiceVersion.Spec.WebhookDefinitions = nil }, reset},
 		"the spec has no webhook, and the next version owns the CRD": {func(in *cleanup.Input) {
@@ -292,7 +324,9 @@ func TestConversionIsRemovedUnlessAnotherVersionNeedsIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := leaving()
-			in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
+			in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{
+				{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook},
+			}
 			in.CustomResourceDefinitions.Items[0].Spec.Conversion = ourConversion()
 			c.change(&in)
 			require.Equal(t, c.want, does(t, in))
@@ -307,7 +341,9 @@ func convertedBy(in *cleanup.Input, version string) {
 
 func TestRemovedConversionLosesItsAnnotation(t *testing.T) {
 	in := leaving()
-	in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
+	in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{
+		{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook},
+	}
 	in.CustomResourceDefinitions.Items[0].Spec.Conversion = ourConversion()
 	convertedBy(&in, "ns/cool.v1")
 	actions := reconciled(t, in).Actions
@@ -350,12 +386,22 @@ func TestWebhookConfigurationsAreDeletedWithTheirVersion(t *testing.T) {
 func TestIncompleteConversionsAreKept(t *testing.T) {
 	conversions := map[string]*apiextensionsv1.CustomResourceConversion{
 		"no conversion": nil, "no webhook": {Strategy: apiextensionsv1.WebhookConverter},
-		"no client": {Webhook: &apiextensionsv1.WebhookConversion{}}, "no service": {Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{}}},
-		"the Service of another operator": {Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "other", Name: "cool-service"}}}},
+		"no client": {
+			Webhook: &apiextensionsv1.WebhookConversion{},
+		}, "no service": {Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{}}},
+		"the Service of another operator": {
+			Webhook: &apiextensionsv1.WebhookConversion{
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{
+					Service: &apiextensionsv1.ServiceReference{Namespace: "other", Name: "cool-service"},
+				},
+			},
+		},
 	}
 	for name, conversion := range conversions {
 		in := leaving()
-		in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
+		in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{
+			{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook},
+		}
 		in.CustomResourceDefinitions.Items[0].Spec.Conversion = conversion
 		require.Equal(t, release, does(t, in), name)
 	}

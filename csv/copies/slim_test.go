@@ -54,7 +54,13 @@ func TestSlimReturnsOtherObjectsUnchanged(t *testing.T) {
 	original := source("")
 	itself := source("")
 	itself.Labels["olm.copiedFrom"] = "ns"
-	unfit := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "spec": map[string]any{"version": "latest"}}}
+	unfit := &unstructured.Unstructured{
+		Object: map[string]any{
+			"apiVersion": "operators.coreos.com/v1alpha1",
+			"kind":       "ClusterServiceVersion",
+			"spec":       map[string]any{"version": "latest"},
+		},
+	}
 	unfit.SetName("x")
 	unfit.SetNamespace("a")
 	unfit.SetLabels(map[string]string{"olm.copiedFrom": "ns"})
@@ -70,7 +76,13 @@ func TestSlimReturnsOtherObjectsUnchanged(t *testing.T) {
 // TestSlimOfAMapIsASlimCopy checks that Slim keeps the same part of an unstructured object.
 func TestSlimOfAMapIsASlimCopy(t *testing.T) {
 	c := copyOf(source(""), "a")
-	c.Finalizers, c.OwnerReferences, c.DeletionTimestamp, c.CreationTimestamp = []string{"f"}, csvtest.OwnedBy("x"), csvtest.Ago(time.Minute), *csvtest.Ago(time.Hour)
+	c.Finalizers, c.OwnerReferences, c.DeletionTimestamp, c.CreationTimestamp = []string{
+		"f",
+	}, csvtest.OwnedBy(
+		"x",
+	), csvtest.Ago(
+		time.Minute,
+	), *csvtest.Ago(time.Hour)
 	m, err := olmcore.ToMap(c)
 	require.NoError(t, err)
 	slim, ok := copies.Slim(&unstructured.Unstructured{Object: m}).(*unstructured.Unstructured)
@@ -120,7 +132,9 @@ func TestUpdatesOfSlimCopiesWriteTheWholeContent(t *testing.T) {
 		metav1.SetMetaDataAnnotation(&stored.ObjectMeta, "olm.operatorNamespace", "ns")
 		data, err := json.Marshal(stored) // as it comes from an API server
 		require.NoError(t, err)
-		have, err := decode.Decode([]byte(strings.Replace(string(data), "{", `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion",`, 1)))
+		have, err := decode.Decode(
+			[]byte(strings.Replace(string(data), "{", `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion",`, 1)),
+		)
 		require.NoError(t, err)
 
 		in := world("")
@@ -153,7 +167,11 @@ func TestFieldsRemovedFromTheOriginalAreRemovedFromCopies(t *testing.T) {
 	stored := copyOf(original, "a")
 	stored.UID, stored.ResourceVersion = "", ""
 	stored.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"gone": "x"}}
-	stored.Spec.Labels, stored.Spec.Maturity, stored.Spec.Icon = map[string]string{"gone": "x"}, "gone", []v1alpha1.Icon{{Data: "eA==", MediaType: "gone"}}
+	stored.Spec.Labels, stored.Spec.Maturity, stored.Spec.Icon = map[string]string{
+		"gone": "x",
+	}, "gone", []v1alpha1.Icon{
+		{Data: "eA==", MediaType: "gone"},
+	}
 	stored.Annotations["gone"], stored.Labels["gone"] = "x", "x"
 	original.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"new": "x"}}
 	c := fake.NewCluster(now)
@@ -181,7 +199,11 @@ func TestFieldsRemovedFromTheOriginalAreRemovedFromCopies(t *testing.T) {
 // value.
 func TestScalarsContainsAllTypesEncodedAsOneValue(t *testing.T) {
 	marshaler := reflect.TypeFor[json.Marshaler]()
-	known := []reflect.Type{reflect.TypeFor[operatorversion.OperatorVersion](), reflect.TypeFor[release.OperatorRelease](), reflect.TypeFor[metav1.Time]()}
+	known := []reflect.Type{
+		reflect.TypeFor[operatorversion.OperatorVersion](),
+		reflect.TypeFor[release.OperatorRelease](),
+		reflect.TypeFor[metav1.Time](),
+	}
 	var visit func(reflect.Type)
 	visit = func(typ reflect.Type) {
 		if slices.Contains(known, typ) || typ.Kind() == reflect.Pointer && slices.Contains(known, typ.Elem()) {

@@ -48,24 +48,32 @@ func controllers() []controller.Controller {
 	versions := v1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersion")
 	checkpoints := map[types.NamespacedName]*olmcore.Checkpoint{}
 	return []controller.Controller{
-		controllerFor("group", operatorsv1.GroupVersion.WithKind("OperatorGroup"), func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
-			in, err := operatorgroup.Gather(ctx, r, key)
-			if err != nil {
-				return olmcore.Result{}, err
-			}
-			in.Now = now
-			out, err := operatorgroup.Reconcile(in)
-			return out.Result, err
-		}),
-		controllerFor("csv", versions, func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
-			in, err := csv.Gather(ctx, r, key, csv.Config{})
-			if err != nil {
-				return olmcore.Result{}, err
-			}
-			in.Now, in.LastRun, in.KubernetesVersion = now, last, "v1.36.2"
-			out, err := csv.Reconcile(in)
-			return out.Result, err
-		}),
+		controllerFor(
+			"group",
+			operatorsv1.GroupVersion.WithKind("OperatorGroup"),
+			func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
+				in, err := operatorgroup.Gather(ctx, r, key)
+				if err != nil {
+					return olmcore.Result{}, err
+				}
+				in.Now = now
+				out, err := operatorgroup.Reconcile(in)
+				return out.Result, err
+			},
+		),
+		controllerFor(
+			"csv",
+			versions,
+			func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+				in, err := csv.Gather(ctx, r, key, csv.Config{})
+				if err != nil {
+					return olmcore.Result{}, err
+				}
+				in.Now, in.LastRun, in.KubernetesVersion = now, last, "v1.36.2"
+				out, err := csv.Reconcile(in)
+				return out.Result, err
+			},
+		),
 		{
 			Name: "copies", Kinds: []schema.GroupVersionKind{versions}, Namespaces: []string{key.Namespace},
 			Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
@@ -78,16 +86,20 @@ func controllers() []controller.Controller {
 				return out.Result, err
 			},
 		},
-		controllerFor("permissions", versions, func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
-			in, err := permissions.Gather(ctx, r, key)
-			if err != nil {
-				return olmcore.Result{}, err
-			}
-			in.Now, in.LastRun, in.Checkpoint = now, last, checkpoints[key]
-			out, err := permissions.Reconcile(in)
-			checkpoints[key] = out.Checkpoint
-			return out.Result, err
-		}),
+		controllerFor(
+			"permissions",
+			versions,
+			func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+				in, err := permissions.Gather(ctx, r, key)
+				if err != nil {
+					return olmcore.Result{}, err
+				}
+				in.Now, in.LastRun, in.Checkpoint = now, last, checkpoints[key]
+				out, err := permissions.Reconcile(in)
+				checkpoints[key] = out.Checkpoint
+				return out.Result, err
+			},
+		),
 	}
 }
 
@@ -232,7 +244,13 @@ func TestGrantsAreDeletedWithTheOperator(t *testing.T) {
 		require.Zero(t, count(c, kind), kind)
 	}
 	require.NotNil(t, fake.Find[*rbacv1.ClusterRole](c, "", "cools.example.com-v1-edit"), "it is not deleted with the CSV")
-	require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "cools.example.com"}, metav1.DeleteOptions{}))
+	require.NoError(
+		t,
+		c.Delete(
+			olmcore.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "cools.example.com"},
+			metav1.DeleteOptions{},
+		),
+	)
 	require.NoError(t, c.Settle())
 	require.Nil(t, fake.Find[*rbacv1.ClusterRole](c, "", "cools.example.com-v1-edit"))
 }

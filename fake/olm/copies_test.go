@@ -75,7 +75,12 @@ func (s slimming) Get(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	return s.slimmed(o), nil
 }
 
-func (s slimming) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+func (s slimming) List(
+	ctx context.Context,
+	gvk schema.GroupVersionKind,
+	namespace string,
+	selector labels.Selector,
+) ([]olmcore.Object, error) {
 	objects, err := s.Reader.List(ctx, gvk, namespace, selector)
 	objects = slices.Clone(objects)
 	for i, o := range objects {
@@ -95,7 +100,9 @@ func writes(r olmcore.Result) (list []string) {
 
 // mesh is an operator without Deployments, and its OperatorGroup for all namespaces.
 func mesh() []olmcore.Object {
-	c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "mesh.v1", Annotations: map[string]string{"alm-examples": "[]"}}}
+	c := &v1alpha1.ClusterServiceVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "mesh.v1", Annotations: map[string]string{"alm-examples": "[]"}},
+	}
 	c.Spec.DisplayName, c.Spec.Replaces = "Mesh", "mesh.v0"
 	c.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}}
 	c.Spec.InstallStrategy.StrategyName = v1alpha1.InstallStrategyNameDeployment
@@ -104,7 +111,10 @@ func mesh() []olmcore.Object {
 }
 
 func disableCopies(on bool) *operatorsv1.OLMConfig {
-	return &operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Spec: operatorsv1.OLMConfigSpec{Features: &operatorsv1.Features{DisableCopiedCSVs: &on}}}
+	return &operatorsv1.OLMConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
+		Spec:       operatorsv1.OLMConfigSpec{Features: &operatorsv1.Features{DisableCopiedCSVs: &on}},
+	}
 }
 
 // TestSlimCopiesAreEnough: what every controller decides over a cache of slim copies is what it decides over whole
@@ -175,7 +185,10 @@ func TestSlimCopiesAreEnough(t *testing.T) {
 	require.NoError(t, fake.Edit(w.cluster, "", "cluster", func(c *operatorsv1.OLMConfig) { c.Spec.Features = nil }))
 	live()
 	require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](w.cluster, namespace, "mesh.v1"))
-	require.NoError(t, w.cluster.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](w.cluster, "operators", "mesh.v1")).Unversioned()))
+	require.NoError(
+		t,
+		w.cluster.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](w.cluster, "operators", "mesh.v1")).Unversioned()),
+	)
 	live()
 	require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](w.cluster, namespace, "mesh.v1"))
 }
@@ -253,7 +266,13 @@ func TestADeletedOriginalLeavesNoCopy(t *testing.T) {
 				require.NoError(t, fake.Edit(c, "operators", "mesh.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = nil }))
 			}
 			require.NoError(t, c.Delete(olmcore.RefOf(original).Unversioned()))
-			d = &fake.Driver{Cluster: c, Controllers: slices.DeleteFunc((&olm.OLM{Disconnected: true}).Controllers(), func(c controller.Controller) bool { return !slices.Contains(only, c.Name) })}
+			d = &fake.Driver{
+				Cluster: c,
+				Controllers: slices.DeleteFunc(
+					(&olm.OLM{Disconnected: true}).Controllers(),
+					func(c controller.Controller) bool { return !slices.Contains(only, c.Name) },
+				),
+			}
 			require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
 			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, "operators", "mesh.v1"))
 			require.Zero(t, copies())

@@ -216,7 +216,10 @@ func TestPublishedOperatorsLiveAndGo(t *testing.T) {
 			requireReach(t, c, head, targetsOf[mode])
 			requireTakenOver(t, c, o.Options)
 		}
-		require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Namespace: namespace, Name: "sub"}))
+		require.NoError(
+			t,
+			c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Namespace: namespace, Name: "sub"}),
+		)
 		for _, o := range c.Objects() {
 			if csv, ok := o.(*v1alpha1.ClusterServiceVersion); ok && csv.Namespace == namespace {
 				require.NoError(t, c.Delete(olmcore.RefOf(csv).Unversioned()))

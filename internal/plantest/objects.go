@@ -185,7 +185,10 @@ func AnyMeta(t *rapid.T, name, namespace string) metav1.ObjectMeta {
 		m.OwnerReferences = append(m.OwnerReferences, olmcore.OwnerReferenceTo(CSV("b.v1")))
 		m.Annotations, _ = olmcore.MergeMaps(m.Annotations, map[string]string{"olmcore/step-hash": "other"})
 	case 2: // of another namespace
-		m.Labels, _ = olmcore.MergeMaps(m.Labels, (olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "there", Name: "a.v1", UID: "7"}).Labels())
+		m.Labels, _ = olmcore.MergeMaps(
+			m.Labels,
+			(olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "there", Name: "a.v1", UID: "7"}).Labels(),
+		)
 	}
 	return m
 }
@@ -225,12 +228,30 @@ func Rich() olmcore.Operator {
 	monitor := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "thing"},
 	}}
-	o := Operator("rich", crd, monitor,
-		&corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: Bare("service"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
-		&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: Bare("config"), Data: map[string]string{"a": "1"}},
-		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: Bare("role"), Rules: Rules()},
-		&rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"}, ObjectMeta: Bare("binding"),
-			RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "role"}},
+	o := Operator(
+		"rich",
+		crd,
+		monitor,
+		&corev1.Service{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+			ObjectMeta: Bare("service"),
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		},
+		&corev1.ConfigMap{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: Bare("config"),
+			Data:       map[string]string{"a": "1"},
+		},
+		&rbacv1.ClusterRole{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
+			ObjectMeta: Bare("role"),
+			Rules:      Rules(),
+		},
+		&rbacv1.RoleBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"},
+			ObjectMeta: Bare("binding"),
+			RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "role"},
+		},
 	)
 	o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.InstallStrategy.StrategySpec.ClusterPermissions =
 		[]v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "rich", Rules: Rules()}}
@@ -246,7 +267,12 @@ func UserSubscription(name string, change ...func(*v1alpha1.Subscription)) *v1al
 
 // PublishedOperator is the operator of a published bundle.
 func PublishedOperator(b realdata.Bundle) olmcore.Operator {
-	o := olmcore.Operator{Package: b.Operator, Channel: "stable", Version: b.Version, Catalog: types.NamespacedName{Namespace: "olm", Name: "cool"}}
+	o := olmcore.Operator{
+		Package: b.Operator,
+		Channel: "stable",
+		Version: b.Version,
+		Catalog: types.NamespacedName{Namespace: "olm", Name: "cool"},
+	}
 	o.Bundle.Objects = b.Objects
 	for _, object := range b.Objects {
 		if c, ok := object.(*v1alpha1.ClusterServiceVersion); ok {

@@ -79,7 +79,11 @@ func TestFailedForward(t *testing.T) {
 	w := upgradetest.New(t, breakSecond)
 	w.Cluster.Image(broken).Break("ImagePullBackOff")
 	w.Approve(t)
-	require.Equal(t, []v1alpha1.ClusterServiceVersionPhase{v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseFailed}, []v1alpha1.ClusterServiceVersionPhase{w.Phase(upgradetest.First), w.Phase(upgradetest.Second)})
+	require.Equal(
+		t,
+		[]v1alpha1.ClusterServiceVersionPhase{v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseFailed},
+		[]v1alpha1.ClusterServiceVersionPhase{w.Phase(upgradetest.First), w.Phase(upgradetest.Second)},
+	)
 
 	a := advised(t, w, "", false)
 	require.Equal(t, []string{"vault.v2.0.0", "vault.v1.0.0", ""}, []string{a.From, a.To, a.Refused})
@@ -182,7 +186,11 @@ func TestLossesAreRefused(t *testing.T) {
 	w.Approve(t)
 	a := advised(t, w, "", false)
 	require.Empty(t, a.Steps)
-	require.Equal(t, []string{"custom resources of vaults.bank.example.com lose spec.versions[v1].schema.openAPIV3Schema.properties[spec].properties[rooms]"}, a.Losses)
+	require.Equal(
+		t,
+		[]string{"custom resources of vaults.bank.example.com lose spec.versions[v1].schema.openAPIV3Schema.properties[spec].properties[rooms]"},
+		a.Losses,
+	)
 	require.Equal(t, "something would be lost: "+a.Losses[0], a.Refused)
 	goBack(t, w, upgradetest.First, true)
 	requireBack(t, w)
@@ -213,7 +221,13 @@ func TestCustomResourcesStay(t *testing.T) {
 	}, lines(a)[:3])
 	goBack(t, w, a.To, false)
 	requireBack(t, w)
-	_, err := olmcore.GetKind(context.Background(), w.Cluster, schema.GroupVersionKind{Group: "bank.example.com", Version: "v1", Kind: "Vault"}, vault.Namespace, "gold")
+	_, err := olmcore.GetKind(
+		context.Background(),
+		w.Cluster,
+		schema.GroupVersionKind{Group: "bank.example.com", Version: "v1", Kind: "Vault"},
+		vault.Namespace,
+		"gold",
+	)
 	require.NoError(t, err, "the custom resource")
 }
 
@@ -228,7 +242,15 @@ func TestCustomResourcesThatWouldNotFit(t *testing.T) {
 	options := w.OLM.Options
 	options.Judge = func(_ context.Context, _ olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
 		require.Len(t, changes, 1)
-		return []installplan.ResourceVerdict{{CustomResourceDefinition: changes[0].Before.Name, Version: "v1", Namespace: "ops", Name: "gold", New: []string{"spec.size: Required value"}}}, nil
+		return []installplan.ResourceVerdict{
+			{
+				CustomResourceDefinition: changes[0].Before.Name,
+				Version:                  "v1",
+				Namespace:                "ops",
+				Name:                     "gold",
+				New:                      []string{"spec.size: Required value"},
+			},
+		}, nil
 	}
 	a, err := rollback.Run(context.Background(), w.Cluster, vault, "", true, w.Cluster.Now(), options)
 	require.NoError(t, err)
@@ -259,15 +281,38 @@ func TestVersionsOfOthersAreLeftAlone(t *testing.T) {
 	w.Approve(t)
 	other := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: vault.Namespace, Name: "shop.v1"}}
 	other.Spec.Replaces = upgradetest.Second
-	sub := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: vault.Namespace, Name: "shop"}, Spec: &v1alpha1.SubscriptionSpec{Package: "shop"}}
+	sub := &v1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: vault.Namespace, Name: "shop"},
+		Spec:       &v1alpha1.SubscriptionSpec{Package: "shop"},
+	}
 	sub.Status.InstalledCSV = other.Name
 	objects := append(w.Cluster.Objects(), other, sub)
-	a, err := rollback.Advise(context.Background(), rollback.Input{Now: w.Cluster.Now(), Namespace: vault.Namespace, Subscription: vault.Name, To: upgradetest.First, Objects: objects, Options: w.OLM.Options})
+	a, err := rollback.Advise(
+		context.Background(),
+		rollback.Input{
+			Now:          w.Cluster.Now(),
+			Namespace:    vault.Namespace,
+			Subscription: vault.Name,
+			To:           upgradetest.First,
+			Objects:      objects,
+			Options:      w.OLM.Options,
+		},
+	)
 	require.NoError(t, err)
 	for _, s := range a.Steps {
 		require.False(t, s.Record != nil && s.Record.Target.Name == other.Name, "%v", s)
 	}
-	a, err = rollback.Advise(context.Background(), rollback.Input{Now: w.Cluster.Now(), Namespace: vault.Namespace, Subscription: vault.Name, To: other.Name, Objects: objects, Options: w.OLM.Options})
+	a, err = rollback.Advise(
+		context.Background(),
+		rollback.Input{
+			Now:          w.Cluster.Now(),
+			Namespace:    vault.Namespace,
+			Subscription: vault.Name,
+			To:           other.Name,
+			Objects:      objects,
+			Options:      w.OLM.Options,
+		},
+	)
 	require.NoError(t, err)
 	require.Equal(t, "shop.v1 is another Subscription's", a.Refused)
 }
@@ -284,7 +329,13 @@ func TestTheFirstActionIsExact(t *testing.T) {
 
 func TestInput(t *testing.T) {
 	w := upgradetest.New(t, nil)
-	good := rollback.Input{Now: w.Cluster.Now(), Namespace: vault.Namespace, Subscription: vault.Name, Objects: w.Cluster.Objects(), Options: w.OLM.Options}
+	good := rollback.Input{
+		Now:          w.Cluster.Now(),
+		Namespace:    vault.Namespace,
+		Subscription: vault.Name,
+		Objects:      w.Cluster.Objects(),
+		Options:      w.OLM.Options,
+	}
 	for want, change := range map[string]func(*rollback.Input){
 		"Now is zero":           func(in *rollback.Input) { in.Now = time.Time{} },
 		"Namespace is empty":    func(in *rollback.Input) { in.Namespace = "" },
@@ -317,7 +368,10 @@ func TestInput(t *testing.T) {
 func TestNothingToGoBackFrom(t *testing.T) {
 	for _, approval := range []v1alpha1.Approval{v1alpha1.ApprovalManual, v1alpha1.ApprovalAutomatic} {
 		w := upgradetest.New(t, nil)
-		require.NoError(t, fake.Edit(w.Cluster, vault.Namespace, vault.Name, func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = approval }))
+		require.NoError(
+			t,
+			fake.Edit(w.Cluster, vault.Namespace, vault.Name, func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = approval }),
+		)
 		a := advised(t, w, upgradetest.First, false)
 		require.Equal(t, rollback.Advice{
 			Subscription: olmcore.RefOf(w.Subscribed()).Unversioned(), From: upgradetest.First, To: upgradetest.First,
@@ -361,7 +415,13 @@ func TestAWayThatWasStoppedGoesOnByItself(t *testing.T) {
 func BenchmarkRegretted(b *testing.B) {
 	w := upgradetest.New(b, nil)
 	w.Approve(b)
-	in := rollback.Input{Now: w.Cluster.Now(), Namespace: vault.Namespace, Subscription: vault.Name, Objects: w.Cluster.Objects(), Options: w.OLM.Options}
+	in := rollback.Input{
+		Now:          w.Cluster.Now(),
+		Namespace:    vault.Namespace,
+		Subscription: vault.Name,
+		Objects:      w.Cluster.Objects(),
+		Options:      w.OLM.Options,
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		if a, err := rollback.Advise(context.Background(), in); err != nil || a.Refused != "" {

@@ -40,7 +40,10 @@ func TestPublishedOperatorsGetTheirLabel(t *testing.T) {
 			require.Len(t, in.ClusterServiceVersions.Items, 1)
 			csv := in.ClusterServiceVersions.Items[0]
 			for _, o := range in.Components { // as the plan notes it
-				annotations, _ := olmcore.MergeMaps(o.GetAnnotations(), map[string]string{"operatorframework.io/installed-alongside-1": ns + "/" + csv.Name})
+				annotations, _ := olmcore.MergeMaps(
+					o.GetAnnotations(),
+					map[string]string{"operatorframework.io/installed-alongside-1": ns + "/" + csv.Name},
+				)
 				o.SetAnnotations(annotations)
 			}
 			in.Subscriptions.Items = []*v1alpha1.Subscription{newSub("a", func(s *v1alpha1.Subscription) {

@@ -92,27 +92,70 @@ func TestWhatAUsersCacheLeavesOutIsNotTakenForAbsent(t *testing.T) {
 		// why Services are read apart: "" where they are not; recommended: with CacheOptions.
 		why, recommended string
 	}{
-		"a cache that nothing is known of":           {own: cache.New, why: unknown, recommended: unknown},
-		"a cache of everything":                      {},
-		"without managed fields":                     {cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()}},
-		"one namespace":                              {cache: cache.Options{DefaultNamespaces: mine}, why: "the cache's options restrict it to the namespaces a"},
-		"some labels":                                {cache: cache.Options{DefaultLabelSelector: green}, why: "the cache's options restrict it to the labels color=green"},
-		"some fields":                                {cache: cache.Options{DefaultFieldSelector: fields.OneTermEqualSelector("metadata.name", "x")}, why: "the cache's options restrict it to the fields metadata.name=x"},
-		"a transform that drops content":             {cache: cache.Options{DefaultTransform: dropData}, why: "a transform of the cache's options changes more than managed fields"},
-		"a transform that fails":                     {cache: cache.Options{DefaultTransform: func(any) (any, error) { return nil, errors.New("no") }}, why: "a transform of the cache's options changes more than managed fields"},
-		"one namespace of the kind":                  {cache: only(cache.ByObject{Namespaces: mine}), why: "the cache's options restrict it to the namespaces a", recommended: "the cache's options restrict it to the namespaces a"},
-		"some labels of the kind":                    {cache: only(cache.ByObject{Label: green}), why: "the cache's options restrict it to the labels color=green", recommended: "the cache's options restrict it to the labels color=green"},
-		"labels in a namespace of the kind":          {cache: only(cache.ByObject{Namespaces: map[string]cache.Config{"": {}, "a": {LabelSelector: green}}}), why: "the cache's options restrict it to the labels color=green", recommended: "the cache's options restrict it to the labels color=green"},
-		"a kind that its entry takes from a default": {cache: cache.Options{DefaultLabelSelector: green, ByObject: map[client.Object]cache.ByObject{&corev1.Service{}: {Label: labels.Everything()}}}},
-		"two entries of the kind": {cache: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Service{}: {}, decode.Blank(service): {}}},
-			why: "ByObject of the cache's options has several entries for it", recommended: "ByObject of the cache's options has several entries for it"},
-		"an index of the same name": {index: true, why: "its index olm.labels: indexer conflict: map[field:olm.labels:{}]", recommended: "its index olm.labels: indexer conflict: map[field:olm.labels:{}]"},
+		"a cache that nothing is known of": {own: cache.New, why: unknown, recommended: unknown},
+		"a cache of everything":            {},
+		"without managed fields":           {cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()}},
+		"one namespace": {
+			cache: cache.Options{DefaultNamespaces: mine}, why: "the cache's options restrict it to the namespaces a",
+		},
+		"some labels": {
+			cache: cache.Options{DefaultLabelSelector: green}, why: "the cache's options restrict it to the labels color=green",
+		},
+		"some fields": {
+			cache: cache.Options{DefaultFieldSelector: fields.OneTermEqualSelector("metadata.name", "x")},
+			why:   "the cache's options restrict it to the fields metadata.name=x",
+		},
+		"a transform that drops content": {
+			cache: cache.Options{DefaultTransform: dropData}, why: "a transform of the cache's options changes more than managed fields",
+		},
+		"a transform that fails": {
+			cache: cache.Options{DefaultTransform: func(any) (any, error) { return nil, errors.New("no") }},
+			why:   "a transform of the cache's options changes more than managed fields",
+		},
+		"one namespace of the kind": {
+			cache:       only(cache.ByObject{Namespaces: mine}),
+			why:         "the cache's options restrict it to the namespaces a",
+			recommended: "the cache's options restrict it to the namespaces a",
+		},
+		"some labels of the kind": {
+			cache:       only(cache.ByObject{Label: green}),
+			why:         "the cache's options restrict it to the labels color=green",
+			recommended: "the cache's options restrict it to the labels color=green",
+		},
+		"labels in a namespace of the kind": {
+			cache:       only(cache.ByObject{Namespaces: map[string]cache.Config{"": {}, "a": {LabelSelector: green}}}),
+			why:         "the cache's options restrict it to the labels color=green",
+			recommended: "the cache's options restrict it to the labels color=green",
+		},
+		"a kind that its entry takes from a default": {
+			cache: cache.Options{
+				DefaultLabelSelector: green, ByObject: map[client.Object]cache.ByObject{&corev1.Service{}: {Label: labels.Everything()}},
+			},
+		},
+		"two entries of the kind": {cache: cache.Options{
+			ByObject: map[client.Object]cache.ByObject{&corev1.Service{}: {}, decode.Blank(service): {}},
+		},
+			why: "ByObject of the cache's options has several entries for " +
+				"it", recommended: "ByObject of the cache's options has several entries for it"},
+		"an index of the same name": {
+			index:       true,
+			why:         "its index olm.labels: indexer conflict: map[field:olm.labels:{}]",
+			recommended: "its index olm.labels: indexer conflict: map[field:olm.labels:{}]",
+		},
 	} {
 		for _, withOptions := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				c := newCluster(t, time.Now())
 				put := func(namespace, color string) {
-					require.NoError(t, c.Create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x", Labels: map[string]string{"color": color}}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: color}}))
+					require.NoError(
+						t,
+						c.Create(
+							&corev1.Service{
+								ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x", Labels: map[string]string{"color": color}},
+								Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: color},
+							},
+						),
+					)
 				}
 				put("a", "green")
 				put("b", "red")
@@ -126,7 +169,10 @@ func TestWhatAUsersCacheLeavesOutIsNotTakenForAbsent(t *testing.T) {
 				}
 				user := usersManager(t, config, m)
 				if tt.index {
-					require.NoError(t, user.GetFieldIndexer().IndexField(t.Context(), &corev1.Service{}, "olm.labels", func(client.Object) []string { return nil }))
+					require.NoError(
+						t,
+						user.GetFieldIndexer().IndexField(t.Context(), &corev1.Service{}, "olm.labels", func(client.Object) []string { return nil }),
+					)
 				}
 				mgr, err := olmruntime.SetupWithManager(user, olmruntime.Options{}, controllers.Catalog)
 				require.NoError(t, err)
@@ -184,11 +230,21 @@ func TestAKindThatTheSchemeLacksIsReadApart(t *testing.T) {
 	_, config := serve(t, newCluster(t, time.Now()))
 	other := runtime.NewScheme()
 	require.NoError(t, corev1.AddToScheme(other))
-	mgr, err := olmruntime.SetupWithManager(usersManager(t, config, ctrl.Options{Scheme: other, NewCache: olmruntime.NewCache}), olmruntime.Options{})
+	mgr, err := olmruntime.SetupWithManager(
+		usersManager(t, config, ctrl.Options{Scheme: other, NewCache: olmruntime.NewCache}),
+		olmruntime.Options{},
+	)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"Deployment": "the manager's scheme lacks *v1.Deployment"}, apart(mgr, "Deployment", "Pod", v1alpha1.SubscriptionKind))
+	require.Equal(
+		t,
+		map[string]string{"Deployment": "the manager's scheme lacks *v1.Deployment"},
+		apart(mgr, "Deployment", "Pod", v1alpha1.SubscriptionKind),
+	)
 
-	mgr, err = olmruntime.SetupWithManager(usersManager(t, config, ctrl.Options{Scheme: scheme.Scheme, NewCache: olmruntime.NewCache}), olmruntime.Options{})
+	mgr, err = olmruntime.SetupWithManager(
+		usersManager(t, config, ctrl.Options{Scheme: scheme.Scheme, NewCache: olmruntime.NewCache}),
+		olmruntime.Options{},
+	)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{
 		"CustomResourceDefinition": "the manager's scheme lacks *v1.CustomResourceDefinition", "APIService": "the manager's scheme lacks *v1.APIService",
@@ -219,7 +275,11 @@ func TestSeveralSetupsOnOneManager(t *testing.T) {
 	c := newCluster(t, time.Now())
 	s, config := serve(t, c)
 	live(t, s)
-	user := usersManager(t, config, ctrl.Options{NewCache: olmruntime.NewCache, Controller: ctrlconfig.Controller{SkipNameValidation: new(false)}})
+	user := usersManager(
+		t,
+		config,
+		ctrl.Options{NewCache: olmruntime.NewCache, Controller: ctrlconfig.Controller{SkipNameValidation: new(false)}},
+	)
 	twice := olmruntime.Options{Controller: func(string) controller.Options { return controller.Options{SkipNameValidation: new(true)} }}
 	for _, name := range []string{controllers.Group, controllers.Catalog, controllers.Catalog} {
 		_, err := olmruntime.SetupWithManager(user, twice, name)
@@ -253,7 +313,9 @@ func TestWhatIsTheUsersHolds(t *testing.T) {
 			return next.RoundTrip(r)
 		})
 	}
-	limiter := &countingLimiter{TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Millisecond, time.Second)}
+	limiter := &countingLimiter{
+		TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Millisecond, time.Second),
+	}
 	var names []string
 	user := usersManager(t, config, ctrl.Options{})
 	_, err := olmruntime.SetupWithManager(user, olmruntime.Options{

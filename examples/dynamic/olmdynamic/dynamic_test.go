@@ -185,7 +185,10 @@ func TestPassesLeadToRest(t *testing.T) {
 	s, connected := connect(t, c)
 	var out bytes.Buffer
 	runners := controllers.New(&controllers.Options{KubernetesVersion: connected.Version}).Runners(connected, connected)
-	runners = slices.DeleteFunc(runners, func(r *controller.Runner) bool { return r.Name != controllers.Catalog && r.Name != controllers.Group })
+	runners = slices.DeleteFunc(
+		runners,
+		func(r *controller.Runner) bool { return r.Name != controllers.Catalog && r.Name != controllers.Group },
+	)
 	for _, r := range runners {
 		r.OnReport = func(report controller.Report) { fmt.Fprint(&out, report) }
 	}
